@@ -1,0 +1,209 @@
+//! Fills: copies of absent blocks into the cache after a read miss.
+//!
+//! A fill reads a run of whole blocks from the backing into a staging buffer, hands each waiting reader its bytes, then writes the blocks
+//! to their slots. Readers that come meanwhile are served from the same buffer: concurrent misses of one block read the backing once.
+//! The fill holds a shared lock on its blocks from before the read until after the last write, so writes of the guest wait for it.
+
+use crate::locks::Owner;
+use crate::request::Part;
+use crate::store::{BlockKey, EntryId, State};
+use crate::{Action, Buf, BufOwner, Engine, IoError, Op, OpKind, StageId, Target, VolumeId};
+use std::ops::Range;
+
+/// A run of blocks on its way into the cache.
+#[derive(Debug)]
+pub(crate) struct Fill {
+    volume: VolumeId,
+    first: u64,
+    /// The entry of each block in turn; `None` once it was given up.
+    entries: Vec<EntryId>,
+    stage: StageId,
+    /// The readers that wait for the data; the first one caused the fill. Empty once the data is there.
+    waiters: Vec<Waiter>,
+    /// True until the backing has answered.
+    reading: bool,
+    /// Writes to the cache device in flight.
+    writes: u32,
+}
+
+/// A part that waits for `start..end` of a fill.
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    part: u32,
+    start: u64,
+    end: u64,
+}
+
+impl Fill {
+    fn blocks(&self) -> Range<u64> {
+        self.first..self.first + self.entries.len() as u64
+    }
+}
+
+impl Engine {
+    /// Fill the blocks from `first` on, for which `entries` were admitted; the part wants `start..end` of them.
+    pub(crate) fn start_fill(
+        &mut self,
+        part_id: u32,
+        part: &Part,
+        first: u64,
+        entries: Vec<EntryId>,
+        start: u64,
+        end: u64,
+    ) {
+        let count = entries.len() as u64;
+        let stage = self.alloc_stage((count * self.block_bytes()) as u32);
+        let waiters = vec![Waiter { part: part_id, start, end }];
+        let fill = Fill { volume: part.volume, first, entries, stage, waiters, reading: true, writes: 0 };
+        let id = self.fills.insert(fill) as u32;
+        self.parts[part_id as usize].pending += 1;
+        let (from, to) = self.fill_bytes(id);
+        let volume = self.volume_mut(part.volume);
+        volume.fills.push(id);
+        volume.locks.share(from, to, Owner::Fill(id));
+        self.stats_mut(part.volume).backing_reads += count;
+        let buf = Buf { owner: BufOwner::Stage(stage), offset: 0 };
+        let kind = OpKind::Read { offset: from, len: (to - from) as u32, buf };
+        self.device(Target::Backing(part.volume), kind, Op::FillRead { fill: id });
+    }
+
+    /// The fill that is bringing a block.
+    pub(crate) fn fill_of(&self, key: BlockKey) -> Option<u32> {
+        let fills = &self.volume(key.volume).fills;
+        fills.iter().copied().find(|&id| self.fills[id as usize].blocks().contains(&key.block))
+    }
+
+    /// A part wants `start..end` of a fill: now, if the data is there, else with the others.
+    pub(crate) fn attach(&mut self, fill_id: u32, part: u32, start: u64, end: u64) {
+        let waiter = Waiter { part, start, end };
+        if self.fills[fill_id as usize].reading {
+            self.parts[part as usize].pending += 1;
+            self.fills[fill_id as usize].waiters.push(waiter);
+        } else {
+            self.copy_to(fill_id, waiter);
+        }
+    }
+
+    fn copy_to(&mut self, fill_id: u32, waiter: Waiter) {
+        let fill = &self.fills[fill_id as usize];
+        let offset = (waiter.start - fill.first * self.block_bytes()) as u32;
+        let from = Buf { owner: BufOwner::Stage(fill.stage), offset };
+        let to = self.parts[waiter.part as usize].buf(waiter.start);
+        self.actions.push_back(Action::Copy { from, to, len: (waiter.end - waiter.start) as u32 });
+    }
+
+    /// The backing answered.
+    pub(crate) fn end_fill_read(&mut self, fill_id: u32, result: Result<(), IoError>) {
+        let fill = &mut self.fills[fill_id as usize];
+        fill.reading = false;
+        let waiters = std::mem::take(&mut fill.waiters);
+        for (at, &waiter) in waiters.iter().enumerate() {
+            match result {
+                Ok(()) => self.copy_to(fill_id, waiter),
+                Err(error) => self.fill_failed(fill_id, waiter, at == 0, error),
+            }
+            self.part_step(waiter.part);
+        }
+        match result {
+            Ok(()) if !self.cache_failed => self.write_fill(fill_id),
+            _ => {
+                self.give_up(fill_id, 0..self.fills[fill_id as usize].entries.len());
+                self.end_fill(fill_id);
+            }
+        }
+    }
+
+    /// A fill reads whole blocks, and for one reader. A guest that wanted less, or only waited, asks the backing for just its own bytes: an error
+    /// elsewhere is not its own.
+    fn fill_failed(&mut self, fill_id: u32, waiter: Waiter, is_cause: bool, error: IoError) {
+        if is_cause && (waiter.start, waiter.end) == self.fill_bytes(fill_id) {
+            self.fail_part(waiter.part, error);
+        } else {
+            let volume = self.fills[fill_id as usize].volume;
+            self.stats_mut(volume).backing_errors += u64::from(is_cause);
+            self.start_bypass(waiter.part, waiter.start, waiter.end);
+        }
+    }
+
+    /// Write the blocks to their slots: neighbours in one operation.
+    fn write_fill(&mut self, fill_id: u32) {
+        let count = self.fills[fill_id as usize].entries.len();
+        let slots: Vec<u32> =
+            self.fills[fill_id as usize].entries.iter().map(|&entry| self.store.slot(entry)).collect();
+        let mut from = 0;
+        while from < count {
+            let run = slots[from..].windows(2).take_while(|pair| pair[0] + 1 == pair[1]).count() + 1;
+            self.write_run(fill_id, slots[from], from, from + run);
+            from += run;
+        }
+    }
+
+    fn write_run(&mut self, fill_id: u32, slot: u32, from: usize, to: usize) {
+        let block_bytes = self.block_bytes();
+        let align = u64::from(self.config.cache_align);
+        let (fill_start, fill_end) = self.fill_bytes(fill_id);
+        let start = from as u64 * block_bytes;
+        // The last block of a volume may end within the cache device's unit: what follows it in the slot is never read.
+        let end = (to as u64 * block_bytes).min((fill_end - fill_start).next_multiple_of(align));
+        let fill = &mut self.fills[fill_id as usize];
+        fill.writes += 1;
+        let (volume, stage) = (fill.volume, fill.stage);
+        let stats = self.stats_mut(volume);
+        stats.ssd_fill_blocks += (to - from) as u64;
+        stats.ssd_fill_bytes += end - start;
+        let buf = Buf { owner: BufOwner::Stage(stage), offset: start as u32 };
+        let kind = OpKind::Write {
+            offset: u64::from(slot) * block_bytes,
+            len: (end - start) as u32,
+            buf,
+            fua: false,
+        };
+        let op = Op::FillWrite { fill: fill_id, from: from as u32, to: to as u32 };
+        self.device(Target::Cache, kind, op);
+    }
+
+    /// A write of a fill's blocks to the cache ended: they are valid, or not cached.
+    pub(crate) fn end_fill_write(&mut self, fill_id: u32, from: u32, to: u32, result: Result<(), IoError>) {
+        self.note_cache_result(self.fills[fill_id as usize].volume, result);
+        let run = from as usize..to as usize;
+        match result {
+            Ok(()) => {
+                for at in run {
+                    let entry = self.fills[fill_id as usize].entries[at];
+                    self.store.set_state(entry, State::Valid);
+                }
+            }
+            Err(_) => self.give_up(fill_id, run),
+        }
+        let fill = &mut self.fills[fill_id as usize];
+        fill.writes -= 1;
+        if fill.writes == 0 {
+            self.end_fill(fill_id);
+        }
+    }
+
+    /// These blocks will not be cached; their slots hold nothing that anyone reads, since a filling block is served from memory.
+    fn give_up(&mut self, fill_id: u32, run: Range<usize>) {
+        for at in run {
+            let fill = &self.fills[fill_id as usize];
+            let (entry, key) =
+                (fill.entries[at], BlockKey { volume: fill.volume, block: fill.first + at as u64 });
+            debug_assert_eq!(self.store.find(key), Some(entry), "a block in a fill keeps its entry");
+            self.remove_entry(entry);
+        }
+    }
+
+    fn end_fill(&mut self, fill_id: u32) {
+        let fill = self.fills.remove(fill_id as usize);
+        self.volume_mut(fill.volume).fills.retain(|&id| id != fill_id);
+        self.free_stage(fill.stage);
+        self.unlock(fill.volume, Owner::Fill(fill_id));
+    }
+
+    /// The bytes of the volume that a fill covers.
+    fn fill_bytes(&self, fill_id: u32) -> (u64, u64) {
+        let fill = &self.fills[fill_id as usize];
+        let blocks = fill.blocks();
+        (blocks.start * self.block_bytes(), self.block_range(fill.volume, blocks.end - 1).1)
+    }
+}

@@ -1,0 +1,314 @@
+//! The data path of the cache as a deterministic state machine without I/O.
+//!
+//! Guest requests ([`Engine::submit`]) and the ends of device operations ([`Engine::complete`]) go in; [`Action`]s come out
+//! ([`Engine::next_action`]): device operations, memory copies, replies. The engine knows no clock, no thread, no file and no socket. A reactor of
+//! `larder-io` drives it in production; a seeded simulation drives it in tests, and replays any failure from its seed.
+//!
+//! # How a request runs
+//!
+//! A request is cut into *parts* of at most [`PART_BYTES`] (`request.rs`). A part takes a range lock on its bytes (`locks.rs`): shared for a read, exclusive
+//! for anything that writes. Under its lock it looks at each of its blocks:
+//!
+//! * **read** (`read.rs`): a cached block is read from its slot; a block whose fill is under way is taken from the fill; an absent block starts a *fill*
+//!   (`fill.rs`), or is read past the cache where it may not enter.
+//! * **write** (`write.rs`): goes to the backing; under `wt` also to the slot of a cached block, and a whole absent block is admitted; under
+//!   `ro` the block is invalidated.
+//! * **discard, write-zeroes** (`range.rs`): go to the backing; the blocks are invalidated.
+//!
+//! A fill holds a shared lock of its own on whole blocks until its data is in the cache. So a write never runs beside the fill of its
+//! block, and old bytes cannot land in the cache after new ones. The lock also is what pins: a block on which anyone holds a lock is never
+//! evicted (`partition.rs`), so a slot is never reused while an operation on it is in flight.
+//!
+//! The backing always holds the truth: under both policies a write is complete only when the backing has it. Hence any doubt about a slot (an error of the
+//! cache device, a failed write) is settled by dropping the entry.
+
+mod api;
+mod check;
+mod fill;
+mod flush;
+mod locks;
+mod partition;
+mod range;
+mod read;
+mod request;
+mod stats;
+mod store;
+mod write;
+
+pub use api::*;
+pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};
+pub use stats::TenantStats;
+
+use fill::Fill;
+use flush::Flushes;
+use larder_policy::lru::{Links, Lru};
+use locks::{Owner, RangeLocks};
+use request::{Guest, Part};
+use slab::Slab;
+use std::collections::VecDeque;
+use store::Store;
+
+/// Where slots of the cache device come from and go back to: the free pool that all engines of a host share.
+pub trait FreePool {
+    /// Move up to `count` free slots to `into`; fewer (or none) where the pool is short.
+    fn take(&mut self, count: usize, into: &mut Vec<u32>);
+    /// Give slots back; `slots` is left empty.
+    fn give(&mut self, slots: &mut Vec<u32>);
+}
+
+/// How an engine is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineConfig {
+    /// Bytes in a block: a power of two from 4 KiB to 128 KiB.
+    pub block_bytes: u32,
+    /// Smallest unit that the cache device reads and writes (its logical block size): 512 or 4096.
+    pub cache_align: u32,
+    /// Blocks that the cache device holds in all (slot numbers are below it).
+    pub cache_blocks: u32,
+}
+
+/// Errors of the cache device in a row after which it is used no more.
+pub const CACHE_ERRORS_MAX: u32 = 32;
+
+/// Memory for fills in flight; a read that finds it used up is read past the cache.
+pub const STAGE_BYTES_MAX: u64 = 64 << 20;
+
+/// One tenant's partition.
+#[derive(Debug)]
+struct Tenant {
+    quota: u32,
+    policy: WritePolicy,
+    /// Its entries from the most to the least recently used: as many as it occupies.
+    lru: Lru,
+    stats: TenantStats,
+}
+
+/// One volume.
+#[derive(Debug)]
+struct Volume {
+    tenant: TenantId,
+    bytes: u64,
+    locks: RangeLocks,
+    /// Fills in flight, few: searched by scanning.
+    fills: Vec<u32>,
+    flushes: Flushes,
+}
+
+/// What a device operation in flight is for; byte ranges are of the volume.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    /// A part reads past the cache.
+    PartRead { part: u32 },
+    /// A part reads cached blocks; through a staging buffer where its range is not aligned for the cache device.
+    PartHit { part: u32, start: u64, end: u64, via: Option<StagedRead> },
+    /// A part's write, discard or write-zeroes on the backing.
+    PartBacking { part: u32 },
+    /// A part's write-through to the slots of `start..end`.
+    PartCache { part: u32, start: u64, end: u64 },
+    /// A fill reads the backing.
+    FillRead { fill: u32 },
+    /// A fill writes its blocks `from..to` (counted within the fill) to the cache.
+    FillWrite { fill: u32, from: u32, to: u32 },
+    /// A volume's backing is flushed.
+    Flush { volume: VolumeId },
+}
+
+/// A read of the cache device widened to its alignment.
+#[derive(Clone, Copy, Debug)]
+struct StagedRead {
+    stage: StageId,
+    /// Bytes of the staging buffer before the wanted ones.
+    skip: u32,
+}
+
+/// The state machine. One reactor owns it, with all the volumes of its tenants; only the free pool is shared.
+pub struct Engine {
+    config: EngineConfig,
+    tenants: Vec<Tenant>,
+    volumes: Vec<Volume>,
+    store: Store,
+    links: Links,
+    pool: Box<dyn FreePool + Send>,
+    /// Slots held without an entry, to be used last to first.
+    free_slots: Vec<u32>,
+    guests: Slab<Guest>,
+    parts: Slab<Part>,
+    fills: Slab<Fill>,
+    ops: Slab<Op>,
+    stages: Slab<u32>,
+    stage_bytes: u64,
+    actions: VecDeque<Action>,
+    /// Owners whose lock was just granted.
+    granted: VecDeque<Owner>,
+    scratch: Vec<read::Class>,
+    /// Errors of the cache device since its last success.
+    cache_errors_in_row: u32,
+    cache_failed: bool,
+    /// True while a tenant may be above its quota, or slots may be surplus.
+    trim_due: bool,
+}
+
+impl Engine {
+    /// An engine without tenants.
+    ///
+    /// # Panics
+    /// If the block size is no power of two in 4 KiB..=128 KiB, or `cache_align` is neither 512 nor 4096.
+    pub fn new(config: EngineConfig, pool: Box<dyn FreePool + Send>) -> Self {
+        assert!(config.block_bytes.is_power_of_two() && (4096..=131_072).contains(&config.block_bytes));
+        assert!(matches!(config.cache_align, 512 | 4096));
+        Self {
+            config,
+            tenants: Vec::new(),
+            volumes: Vec::new(),
+            store: Store::new(),
+            links: Links::new(),
+            pool,
+            free_slots: Vec::new(),
+            guests: Slab::new(),
+            parts: Slab::new(),
+            fills: Slab::new(),
+            ops: Slab::new(),
+            stages: Slab::new(),
+            stage_bytes: 0,
+            actions: VecDeque::new(),
+            granted: VecDeque::new(),
+            scratch: Vec::new(),
+            cache_errors_in_row: 0,
+            cache_failed: false,
+            trim_due: false,
+        }
+    }
+
+    /// Add a tenant with no volumes, and a quota in blocks.
+    ///
+    /// # Panics
+    /// Beyond 65,536 tenants.
+    pub fn add_tenant(&mut self, quota_blocks: u32, policy: WritePolicy) -> TenantId {
+        let id = TenantId(u16::try_from(self.tenants.len()).expect("at most 65,536 tenants"));
+        self.tenants.push(Tenant {
+            quota: quota_blocks,
+            policy,
+            lru: Lru::new(),
+            stats: TenantStats::default(),
+        });
+        id
+    }
+
+    /// Add a volume of `bytes` to a tenant.
+    ///
+    /// # Panics
+    /// If `bytes` is no multiple of 512 or more than [`Engine::volume_bytes_max`], or beyond 65,536 volumes.
+    pub fn add_volume(&mut self, tenant: TenantId, bytes: u64) -> VolumeId {
+        assert!(bytes.is_multiple_of(SECTOR_BYTES), "{bytes} is no multiple of {SECTOR_BYTES}");
+        assert!(bytes <= self.volume_bytes_max(), "{bytes} is more than an index can address");
+        assert!((tenant.0 as usize) < self.tenants.len(), "no such tenant");
+        let id = VolumeId(u16::try_from(self.volumes.len()).expect("at most 65,536 volumes"));
+        self.volumes.push(Volume {
+            tenant,
+            bytes,
+            locks: RangeLocks::default(),
+            fills: Vec::new(),
+            flushes: Flushes::default(),
+        });
+        id
+    }
+
+    /// Bytes that a volume may have at most: 2^40 blocks.
+    pub fn volume_bytes_max(&self) -> u64 {
+        store::BLOCK_MAX * u64::from(self.config.block_bytes)
+    }
+
+    /// A device operation ended. Follow with [`Engine::next_action`] until it is empty.
+    ///
+    /// # Panics
+    /// If no operation of that name is in flight: a driver that reports an end twice would corrupt data.
+    pub fn complete(&mut self, op: OpId, result: Result<(), IoError>) {
+        let op = self.ops.try_remove(op.0 as usize).expect("the driver reports each end once");
+        match op {
+            Op::PartRead { part } | Op::PartBacking { part } => self.end_backing(part, result),
+            Op::PartHit { part, start, end, via } => self.end_hit(part, start, end, via, result),
+            Op::PartCache { part, start, end } => self.end_write_through(part, start, end, result),
+            Op::FillRead { fill } => self.end_fill_read(fill, result),
+            Op::FillWrite { fill, from, to } => self.end_fill_write(fill, from, to, result),
+            Op::Flush { volume } => self.end_flush(volume, result),
+        }
+        self.run_granted();
+    }
+
+    /// The next thing to do, in order.
+    #[inline]
+    pub fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Change a tenant's quota (blocks). New blocks obey it at once; what is above it leaves, coldest first, in [`Engine::trim`].
+    pub fn set_quota(&mut self, tenant: TenantId, blocks: u32) {
+        self.tenants[tenant.0 as usize].quota = blocks;
+        self.trim_due = true;
+    }
+
+    /// Change a tenant's write policy, for the writes that start after it.
+    pub fn set_write_policy(&mut self, tenant: TenantId, policy: WritePolicy) {
+        self.tenants[tenant.0 as usize].policy = policy;
+    }
+
+    /// Start a device operation.
+    fn device(&mut self, target: Target, kind: OpKind, op: Op) {
+        let id = OpId(self.ops.insert(op) as u32);
+        self.actions.push_back(Action::Device(DeviceOp { id, target, kind }));
+    }
+
+    /// Name a staging buffer of `bytes`.
+    fn alloc_stage(&mut self, bytes: u32) -> StageId {
+        let stage = StageId(self.stages.insert(bytes) as u32);
+        self.stage_bytes += u64::from(bytes);
+        self.actions.push_back(Action::AllocStage { stage, bytes });
+        stage
+    }
+
+    fn free_stage(&mut self, stage: StageId) {
+        self.stage_bytes -= u64::from(self.stages.remove(stage.0 as usize));
+        self.actions.push_back(Action::FreeStage { stage });
+    }
+
+    /// An operation on the cache device ended: count errors, and give the device up after many in a row.
+    fn note_cache_result(&mut self, volume: VolumeId, result: Result<(), IoError>) {
+        if result.is_ok() {
+            self.cache_errors_in_row = 0;
+            return;
+        }
+        self.stats_mut(volume).cache_errors += 1;
+        self.cache_errors_in_row += 1;
+        if self.cache_errors_in_row >= CACHE_ERRORS_MAX {
+            self.cache_failed = true;
+            self.trim_due = true;
+        }
+    }
+
+    fn volume(&self, volume: VolumeId) -> &Volume {
+        &self.volumes[volume.0 as usize]
+    }
+
+    fn volume_mut(&mut self, volume: VolumeId) -> &mut Volume {
+        &mut self.volumes[volume.0 as usize]
+    }
+
+    fn block_bytes(&self) -> u64 {
+        u64::from(self.config.block_bytes)
+    }
+
+    fn block_of(&self, byte: u64) -> u64 {
+        byte >> self.config.block_bytes.trailing_zeros()
+    }
+
+    /// The blocks that `start..end` touches.
+    fn blocks_of(&self, start: u64, end: u64) -> std::ops::Range<u64> {
+        self.block_of(start)..self.block_of(end + self.block_bytes() - 1)
+    }
+
+    /// The bytes of a block: `block_bytes`, fewer for the last block of a volume.
+    fn block_range(&self, volume: VolumeId, block: u64) -> (u64, u64) {
+        let start = block * self.block_bytes();
+        (start, (start + self.block_bytes()).min(self.volume(volume).bytes))
+    }
+}

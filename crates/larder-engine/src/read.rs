@@ -1,0 +1,179 @@
+//! Reads: each block of a part is classed under the part's shared lock, and runs of like blocks become single operations.
+
+use crate::locks::Owner;
+use crate::request::Part;
+use crate::store::{BlockKey, EntryId, State};
+use crate::{Action, Buf, BufOwner, Engine, IoError, Op, OpKind, STAGE_BYTES_MAX, StagedRead, Target};
+
+/// Where a block's data comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// From this slot of the cache device.
+    Hit(u32),
+    /// From a fill that is under way.
+    Attach(u32),
+    /// From the backing, into the cache: this entry was admitted for it.
+    Fill(EntryId),
+    /// From the backing, past the cache.
+    Bypass,
+}
+
+impl Class {
+    /// True if the next block can be served by the same operation.
+    fn continues(self, next: Self) -> bool {
+        match (self, next) {
+            (Self::Hit(slot), Self::Hit(next)) => slot + 1 == next,
+            (Self::Attach(fill), Self::Attach(next)) => fill == next,
+            (Self::Fill(_), Self::Fill(_)) | (Self::Bypass, Self::Bypass) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Engine {
+    /// A read part has its lock: class its blocks, and start an operation for each run.
+    pub(crate) fn run_read(&mut self, part_id: u32) {
+        let part = self.parts[part_id as usize];
+        let blocks = self.blocks_of(part.start, part.end);
+        let mut classes = std::mem::take(&mut self.scratch);
+        classes.clear();
+        for block in blocks.clone() {
+            classes.push(self.class_of(part_id, &part, block));
+        }
+        // One step of its own keeps the part alive while its runs start: some end at once.
+        self.parts[part_id as usize].pending = 1;
+        let mut from = 0;
+        while from < classes.len() {
+            let run = classes[from..].windows(2).take_while(|pair| pair[0].continues(pair[1])).count() + 1;
+            self.start_run(part_id, &part, blocks.start + from as u64, &classes[from..from + run]);
+            from += run;
+        }
+        self.scratch = classes;
+        self.part_step(part_id);
+    }
+
+    fn class_of(&mut self, part_id: u32, part: &Part, block: u64) -> Class {
+        let key = BlockKey { volume: part.volume, block };
+        let class = if self.cache_failed { Class::Bypass } else { self.look_up(part_id, part, key) };
+        let stats = self.stats_mut(part.volume);
+        match class {
+            Class::Hit(_) | Class::Attach(_) => stats.read_hits += 1,
+            Class::Fill(_) | Class::Bypass => stats.read_misses += 1,
+        }
+        class
+    }
+
+    fn look_up(&mut self, part_id: u32, part: &Part, key: BlockKey) -> Class {
+        match self.find_live(key, Owner::Part(part_id)) {
+            Ok(Some(entry)) => {
+                self.touch(key.volume, entry);
+                match self.store.state(entry) {
+                    State::Valid => Class::Hit(self.store.slot(entry)),
+                    State::Filling => self.fill_of(key).map_or(Class::Bypass, Class::Attach),
+                    State::Writing | State::Dead => {
+                        unreachable!("a shared lock keeps writes of the block out")
+                    }
+                }
+            }
+            Ok(None) if self.may_fill(part, key) => {
+                self.admit(key, State::Filling).map_or(Class::Bypass, Class::Fill)
+            }
+            Ok(None) | Err(_) => Class::Bypass,
+        }
+    }
+
+    /// A fill reads whole blocks: what it reads beyond the part must not be being written.
+    fn may_fill(&self, part: &Part, key: BlockKey) -> bool {
+        let (start, end) = self.block_range(key.volume, key.block);
+        let covered = part.start <= start && end <= part.end;
+        let fits = self.stage_bytes + (part.end - part.start) + 2 * self.block_bytes() <= STAGE_BYTES_MAX;
+        fits && (covered || self.volume(key.volume).locks.shareable(start, end))
+    }
+
+    fn start_run(&mut self, part_id: u32, part: &Part, first: u64, run: &[Class]) {
+        let start = part.start.max(first * self.block_bytes());
+        let end = part.end.min((first + run.len() as u64) * self.block_bytes());
+        match run[0] {
+            Class::Hit(slot) => self.start_hit(part_id, part, start, end, slot),
+            Class::Attach(fill) => self.attach(fill, part_id, start, end),
+            Class::Bypass => self.start_bypass(part_id, start, end),
+            Class::Fill(_) => {
+                let entry = |class: &Class| match class {
+                    Class::Fill(entry) => *entry,
+                    _ => unreachable!("a run of fills holds fills"),
+                };
+                let entries = run.iter().map(entry).collect();
+                self.start_fill(part_id, part, first, entries, start, end);
+            }
+        }
+    }
+
+    /// Read `start..end`, whose first block is in `slot` and the others behind it.
+    fn start_hit(&mut self, part_id: u32, part: &Part, start: u64, end: u64, slot: u32) {
+        let offset = u64::from(slot) * self.block_bytes() + start % self.block_bytes();
+        let len = (end - start) as u32;
+        let (from, to) = self.cache_aligned(offset, len);
+        self.parts[part_id as usize].pending += 1;
+        if (from, to) == (offset, offset + u64::from(len)) {
+            let op = Op::PartHit { part: part_id, start, end, via: None };
+            return self.device(Target::Cache, OpKind::Read { offset, len, buf: part.buf(start) }, op);
+        }
+        let stage = self.alloc_stage((to - from) as u32);
+        let via = Some(StagedRead { stage, skip: (offset - from) as u32 });
+        let buf = Buf { owner: BufOwner::Stage(stage), offset: 0 };
+        let op = Op::PartHit { part: part_id, start, end, via };
+        self.device(Target::Cache, OpKind::Read { offset: from, len: (to - from) as u32, buf }, op);
+    }
+
+    /// The bytes of the cache device to read for these: widened to its alignment.
+    fn cache_aligned(&self, offset: u64, len: u32) -> (u64, u64) {
+        let align = u64::from(self.config.cache_align);
+        (offset / align * align, (offset + u64::from(len)).next_multiple_of(align))
+    }
+
+    /// Read `start..end` from the backing straight to the guest.
+    pub(crate) fn start_bypass(&mut self, part_id: u32, start: u64, end: u64) {
+        let part = self.parts[part_id as usize];
+        self.parts[part_id as usize].pending += 1;
+        let blocks = self.blocks_of(start, end);
+        self.stats_mut(part.volume).backing_reads += blocks.end - blocks.start;
+        let kind = OpKind::Read { offset: start, len: (end - start) as u32, buf: part.buf(start) };
+        self.device(Target::Backing(part.volume), kind, Op::PartRead { part: part_id });
+    }
+
+    /// A read of the cache device ended. If it failed, the backing has the same data: the guest never sees the error.
+    pub(crate) fn end_hit(
+        &mut self,
+        part_id: u32,
+        start: u64,
+        end: u64,
+        via: Option<StagedRead>,
+        result: Result<(), IoError>,
+    ) {
+        let part = self.parts[part_id as usize];
+        self.note_cache_result(part.volume, result);
+        if let Some(StagedRead { stage, skip }) = via {
+            if result.is_ok() {
+                let from = Buf { owner: BufOwner::Stage(stage), offset: skip };
+                let to = part.buf(start);
+                self.actions.push_back(Action::Copy { from, to, len: (end - start) as u32 });
+            }
+            self.free_stage(stage);
+        }
+        if result.is_err() {
+            self.hit_to_miss(part_id, &part, start, end);
+        }
+        self.part_step(part_id);
+    }
+
+    fn hit_to_miss(&mut self, part_id: u32, part: &Part, start: u64, end: u64) {
+        let blocks = self.blocks_of(start, end);
+        let stats = self.stats_mut(part.volume);
+        stats.read_hits -= blocks.end - blocks.start;
+        stats.read_misses += blocks.end - blocks.start;
+        for block in blocks {
+            self.invalidate(BlockKey { volume: part.volume, block }, Owner::Part(part_id));
+        }
+        self.start_bypass(part_id, start, end);
+    }
+}

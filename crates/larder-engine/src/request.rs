@@ -1,0 +1,206 @@
+//! From a guest's request to parts, and from parts to the reply.
+//!
+//! A request of any length is checked and cut at block boundaries into parts of bounded size, a few of which run at a time; each takes its own
+//! range lock. So one huge request neither holds much memory nor keeps a whole volume locked.
+
+use crate::locks::Owner;
+use crate::{
+    Action, Buf, BufOwner, Engine, IoError, Request, RequestId, RequestKind, SECTOR_BYTES, VolumeId,
+};
+
+/// Bytes of a read or write that run as one part.
+pub const PART_BYTES: u64 = 1 << 20;
+
+/// Bytes of a discard or write-zeroes that run as one part: no data moves, so they may be larger.
+pub const RANGE_PART_BYTES: u64 = 16 << 20;
+
+/// Parts of one request that run at a time.
+pub const PARTS_MAX: u32 = 4;
+
+/// A guest request in flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guest {
+    pub request: Request,
+    /// Next byte for which no part was started.
+    next: u64,
+    parts: u32,
+    error: Option<IoError>,
+}
+
+/// A piece of a guest request that runs under one range lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub guest: u32,
+    pub volume: VolumeId,
+    pub kind: RequestKind,
+    pub id: RequestId,
+    /// The request's first byte: where its buffer begins.
+    pub origin: u64,
+    pub start: u64,
+    pub end: u64,
+    pub fua: bool,
+    /// Steps still to come before the part ends.
+    pub pending: u32,
+    pub error: Option<IoError>,
+}
+
+impl Part {
+    /// Where in the guest's memory a byte of the volume is.
+    pub fn buf(&self, byte: u64) -> Buf {
+        Buf { owner: BufOwner::Guest(self.id), offset: (byte - self.origin) as u32 }
+    }
+}
+
+impl Engine {
+    /// A guest request arrives. Follow with [`Engine::next_action`] until it is empty.
+    ///
+    /// A request that is misaligned, beyond the end of its volume, for an unknown volume, or a read or write of 4 GiB or more ends with
+    /// [`IoError::Invalid`].
+    pub fn submit(&mut self, request: Request) {
+        if let Err(error) = self.admissible(&request) {
+            return self.reply(request.id, Err(error));
+        }
+        if request.kind == RequestKind::Flush {
+            return self.flush(request.volume, request.id);
+        }
+        if request.len == 0 {
+            return self.reply(request.id, Ok(()));
+        }
+        let guest = Guest { request, next: request.offset, parts: 0, error: None };
+        let id = self.guests.insert(guest) as u32;
+        self.start_parts(id);
+        self.run_granted();
+    }
+
+    /// Requests and fills in flight: zero when nothing is outstanding.
+    pub fn in_flight(&self) -> usize {
+        let flushes: usize = self.volumes.iter().map(|v| v.flushes.in_flight()).sum();
+        self.guests.len() + self.fills.len() + flushes
+    }
+
+    fn admissible(&self, request: &Request) -> Result<(), IoError> {
+        let volume = self.volumes.get(request.volume.0 as usize).ok_or(IoError::Invalid)?;
+        if request.kind == RequestKind::Flush {
+            return Ok(());
+        }
+        let aligned = request.offset.is_multiple_of(SECTOR_BYTES) && request.len.is_multiple_of(SECTOR_BYTES);
+        let end = request.offset.checked_add(request.len).ok_or(IoError::Invalid)?;
+        let data = matches!(request.kind, RequestKind::Read | RequestKind::Write);
+        let too_long = data && request.len > u64::from(u32::MAX);
+        if !aligned || end > volume.bytes || too_long { Err(IoError::Invalid) } else { Ok(()) }
+    }
+
+    /// Start parts of a request until enough run or none is left.
+    fn start_parts(&mut self, guest_id: u32) {
+        loop {
+            let guest = &mut self.guests[guest_id as usize];
+            let request = guest.request;
+            let end = request.offset + request.len;
+            if guest.parts == PARTS_MAX || guest.next == end {
+                return;
+            }
+            let step = if is_data(request.kind) { PART_BYTES } else { RANGE_PART_BYTES };
+            let part_end = (guest.next / step * step + step).min(end);
+            let part = new_part(guest_id, &request, guest.next, part_end);
+            guest.next = part_end;
+            guest.parts += 1;
+            self.lock_part(part);
+        }
+    }
+
+    fn lock_part(&mut self, part: Part) {
+        let owner = Owner::Part(self.parts.insert(part) as u32);
+        let exclusive = part.kind != RequestKind::Read;
+        let locks = &mut self.volume_mut(part.volume).locks;
+        if locks.acquire(part.start, part.end, exclusive, owner) {
+            self.granted.push_back(owner);
+        }
+    }
+
+    /// Run the parts whose lock was granted, and those that their ends let go on, until none is left.
+    pub(crate) fn run_granted(&mut self) {
+        while let Some(owner) = self.granted.pop_front() {
+            let Owner::Part(part) = owner else { unreachable!("a fill never waits for its lock") };
+            match self.parts[part as usize].kind {
+                RequestKind::Read => self.run_read(part),
+                RequestKind::Write => self.run_write(part),
+                RequestKind::Discard | RequestKind::WriteZeroes { .. } => self.run_range(part),
+                RequestKind::Flush => unreachable!("a flush has no parts"),
+            }
+        }
+    }
+
+    /// One pending step of a part is done; the part ends with its last.
+    pub(crate) fn part_step(&mut self, part_id: u32) {
+        let part = &mut self.parts[part_id as usize];
+        part.pending -= 1;
+        if part.pending == 0 {
+            let part = *part;
+            if part.kind == RequestKind::Write {
+                self.settle_write(part_id, &part);
+            }
+            self.end_part(part_id, &part);
+        }
+    }
+
+    /// A part's operation on the backing ended, other than a fill's.
+    pub(crate) fn end_backing(&mut self, part_id: u32, result: Result<(), IoError>) {
+        if let Err(error) = result {
+            self.fail_part(part_id, error);
+        }
+        self.part_step(part_id);
+    }
+
+    /// A part's guest will be told of this error of the backing.
+    pub(crate) fn fail_part(&mut self, part_id: u32, error: IoError) {
+        let part = &mut self.parts[part_id as usize];
+        part.error.get_or_insert(error);
+        let volume = part.volume;
+        self.stats_mut(volume).backing_errors += 1;
+    }
+
+    fn end_part(&mut self, part_id: u32, part: &Part) {
+        self.parts.remove(part_id as usize);
+        self.unlock(part.volume, Owner::Part(part_id));
+        let guest = &mut self.guests[part.guest as usize];
+        guest.parts -= 1;
+        guest.error = guest.error.or(part.error);
+        if guest.error.is_some() {
+            // What was not started yet need not be: the guest is told of the error, and may not count on any of it.
+            guest.next = guest.request.offset + guest.request.len;
+        }
+        self.start_parts(part.guest);
+        let guest = self.guests[part.guest as usize];
+        if guest.parts == 0 {
+            self.guests.remove(part.guest as usize);
+            self.reply(part.id, guest.error.map_or(Ok(()), Err));
+        }
+    }
+
+    pub(crate) fn unlock(&mut self, volume: VolumeId, owner: Owner) {
+        self.volumes[volume.0 as usize].locks.release(owner, &mut self.granted);
+    }
+
+    pub(crate) fn reply(&mut self, request: RequestId, result: Result<(), IoError>) {
+        self.actions.push_back(Action::Reply { request, result });
+    }
+}
+
+fn is_data(kind: RequestKind) -> bool {
+    matches!(kind, RequestKind::Read | RequestKind::Write)
+}
+
+fn new_part(guest: u32, request: &Request, start: u64, end: u64) -> Part {
+    Part {
+        guest,
+        volume: request.volume,
+        kind: request.kind,
+        id: request.id,
+        origin: request.offset,
+        start,
+        end,
+        fua: request.fua,
+        pending: 0,
+        error: None,
+    }
+}

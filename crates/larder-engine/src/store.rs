@@ -1,0 +1,271 @@
+//! What is cached where: the entries, and the index from (volume, block) to entry.
+//!
+//! An entry stands for one slot of the cache device for as long as this engine holds the slot. Entries live in chunked arrays and are
+//! linked by 32-bit numbers: 16 bytes for the entry, 8 for its links in the replacement list, 4 for its hash bucket.
+//! The index is a chained hash table that grows one bucket per insertion (linear hashing; Litwin, VLDB 1980), so there is never a
+//! pause to rehash, and a lookup costs one access to the bucket and one to the entry.
+
+use crate::VolumeId;
+use larder_policy::Chunked;
+
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+/// Bits of the key word that hold the block number: 2^40 blocks of 4 KiB are 4 PiB.
+const BLOCK_BITS: u32 = 40;
+const VOLUME_SHIFT: u32 = BLOCK_BITS;
+const STATE_SHIFT: u32 = 56;
+const KEY_MASK: u64 = (1 << STATE_SHIFT) - 1;
+
+/// Largest block number that an index can hold.
+pub(crate) const BLOCK_MAX: u64 = (1 << BLOCK_BITS) - 1;
+
+/// An entry's number, local to its engine.
+pub(crate) type EntryId = u32;
+
+/// Which block of which volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockKey {
+    pub volume: VolumeId,
+    pub block: u64,
+}
+
+impl BlockKey {
+    fn pack(self) -> u64 {
+        debug_assert!(self.block <= BLOCK_MAX, "volumes are bounded when they are added");
+        (u64::from(self.volume.0) << VOLUME_SHIFT) | self.block
+    }
+
+    fn unpack(word: u64) -> Self {
+        Self { volume: VolumeId((word >> VOLUME_SHIFT) as u16), block: word & BLOCK_MAX }
+    }
+}
+
+/// How far an entry's data on the cache device may be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The slot holds the block.
+    Valid,
+    /// A fill is on its way to the slot; its staging buffer has, or will have, the data.
+    Filling,
+    /// A guest's write of the whole block is on its way to the slot, under an exclusive lock.
+    Writing,
+    /// The data is stale, but someone may still read the slot: it leaves once nobody does.
+    Dead,
+}
+
+impl State {
+    fn from_bits(word: u64) -> Self {
+        match word >> STATE_SHIFT {
+            0 => Self::Valid,
+            1 => Self::Filling,
+            2 => Self::Writing,
+            _ => Self::Dead,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// State (8 bits), volume (16), block (40).
+    word: u64,
+    /// Next entry of the same bucket, or of the list of unused entries.
+    next: u32,
+    slot: u32,
+}
+
+/// Entries and index.
+#[derive(Debug)]
+pub(crate) struct Store {
+    entries: Chunked<Entry>,
+    buckets: Chunked<u32>,
+    /// Buckets below `split` were already split in this round of `round` buckets.
+    split: u64,
+    round: u64,
+    unused: u32,
+    used: u32,
+}
+
+impl Store {
+    pub fn new() -> Self {
+        let mut buckets = Chunked::new();
+        buckets.push(NONE);
+        Self { entries: Chunked::new(), buckets, split: 0, round: 1, unused: NONE, used: 0 }
+    }
+
+    /// The entry of a block.
+    #[inline]
+    pub fn find(&self, key: BlockKey) -> Option<EntryId> {
+        let word = key.pack();
+        let mut at = self.buckets[self.bucket_of(word)];
+        while at != NONE {
+            let entry = &self.entries[at as usize];
+            if entry.word & KEY_MASK == word {
+                return Some(at);
+            }
+            at = entry.next;
+        }
+        None
+    }
+
+    /// Add an entry for a block that has none.
+    pub fn insert(&mut self, key: BlockKey, slot: u32, state: State) -> EntryId {
+        debug_assert!(self.find(key).is_none(), "a block has one entry");
+        let word = key.pack() | (state as u64) << STATE_SHIFT;
+        let bucket = self.bucket_of(word & KEY_MASK);
+        let entry = Entry { word, next: self.buckets[bucket], slot };
+        let id = self.allocate(entry);
+        self.buckets[bucket] = id;
+        self.used += 1;
+        if u64::from(self.used) > self.buckets.len() as u64 {
+            self.split_one();
+        }
+        id
+    }
+
+    /// Remove an entry; returns its slot.
+    pub fn remove(&mut self, id: EntryId) -> u32 {
+        let Entry { word, next, slot } = self.entries[id as usize];
+        let bucket = self.bucket_of(word & KEY_MASK);
+        if self.buckets[bucket] == id {
+            self.buckets[bucket] = next;
+        } else {
+            let mut at = self.buckets[bucket] as usize;
+            while self.entries[at].next != id {
+                at = self.entries[at].next as usize;
+            }
+            self.entries[at].next = next;
+        }
+        self.entries[id as usize].next = self.unused;
+        self.unused = id;
+        self.used -= 1;
+        slot
+    }
+
+    pub fn key(&self, id: EntryId) -> BlockKey {
+        BlockKey::unpack(self.entries[id as usize].word & KEY_MASK)
+    }
+
+    pub fn slot(&self, id: EntryId) -> u32 {
+        self.entries[id as usize].slot
+    }
+
+    pub fn state(&self, id: EntryId) -> State {
+        State::from_bits(self.entries[id as usize].word)
+    }
+
+    pub fn set_state(&mut self, id: EntryId, state: State) {
+        let entry = &mut self.entries[id as usize];
+        entry.word = (entry.word & KEY_MASK) | (state as u64) << STATE_SHIFT;
+    }
+
+    /// Entries in use.
+    pub fn len(&self) -> u32 {
+        self.used
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        self.entries.memory_bytes() + self.buckets.memory_bytes()
+    }
+
+    fn allocate(&mut self, entry: Entry) -> EntryId {
+        match self.unused {
+            NONE => {
+                self.entries.push(entry);
+                (self.entries.len() - 1) as EntryId
+            }
+            id => {
+                self.unused = self.entries[id as usize].next;
+                self.entries[id as usize] = entry;
+                id
+            }
+        }
+    }
+
+    #[inline]
+    fn bucket_of(&self, word: u64) -> usize {
+        let hash = mix(word);
+        let at = hash & (self.round - 1);
+        (if at < self.split { hash & (2 * self.round - 1) } else { at }) as usize
+    }
+
+    /// Split the next bucket in turn: its entries go to it or to its new sibling, by one more bit of their hash.
+    fn split_one(&mut self) {
+        let low = self.split as usize;
+        let mut at = std::mem::replace(&mut self.buckets[low], NONE);
+        self.buckets.push(NONE);
+        self.split += 1;
+        if self.split == self.round {
+            self.round *= 2;
+            self.split = 0;
+        }
+        while at != NONE {
+            let next = self.entries[at as usize].next;
+            let bucket = self.bucket_of(self.entries[at as usize].word & KEY_MASK);
+            self.entries[at as usize].next = std::mem::replace(&mut self.buckets[bucket], at);
+            at = next;
+        }
+    }
+}
+
+/// MurmurHash3's 64-bit finaliser: every bit of the key reaches the low bits that choose the bucket.
+#[inline]
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    x ^ (x >> 33)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn key(n: u64) -> BlockKey {
+        BlockKey { volume: VolumeId((n % 3) as u16), block: n / 3 }
+    }
+
+    proptest! {
+        #[test]
+        fn equals_an_ordered_map(ops in prop::collection::vec((0..600u64, any::<bool>()), 0..2000)) {
+            let (mut store, mut model) = (Store::new(), BTreeMap::new());
+            for (slot, (n, add)) in ops.into_iter().enumerate() {
+                match (add, model.contains_key(&n)) {
+                    (true, false) => { model.insert(n, store.insert(key(n), slot as u32, State::Valid)); }
+                    (false, true) => { let id = model.remove(&n).expect("in the model"); store.remove(id); }
+                    _ => {}
+                }
+                prop_assert_eq!(store.find(key(n)), model.get(&n).copied());
+            }
+            for n in 0..600 {
+                prop_assert_eq!(store.find(key(n)), model.get(&n).copied());
+                if let Some(&id) = model.get(&n) { prop_assert_eq!(store.key(id), key(n)); }
+            }
+            prop_assert_eq!(store.len() as usize, model.len());
+        }
+    }
+
+    #[test]
+    fn an_entry_with_its_bucket_takes_twenty_bytes() {
+        let mut store = Store::new();
+        for n in 0..262_144 {
+            store.insert(key(n), n as u32, State::Valid);
+        }
+        assert!(store.memory_bytes() <= 262_144 * 20 + 65_536 + 4096, "{} bytes", store.memory_bytes());
+    }
+
+    #[test]
+    fn the_state_does_not_change_the_key() {
+        let mut store = Store::new();
+        let id = store.insert(key(7), 3, State::Filling);
+        for state in [State::Valid, State::Filling, State::Writing, State::Dead] {
+            store.set_state(id, state);
+            assert_eq!((store.state(id), store.find(key(7)), store.slot(id)), (state, Some(id), 3));
+        }
+        let largest = BlockKey { volume: VolumeId(u16::MAX), block: BLOCK_MAX };
+        let id = store.insert(largest, 9, State::Dead);
+        assert_eq!((store.key(id), store.find(largest)), (largest, Some(id)));
+    }
+}

@@ -1,0 +1,152 @@
+//! Writes: to the backing always; under `wt` also to the cache, under `ro` the blocks are invalidated.
+//!
+//! Both devices are written at once. The part's exclusive lock keeps readers of its bytes out until both have ended, so nobody sees one without
+//! the other. An absent block is admitted only by a write of the whole block: a part of a block would need its rest from the backing first.
+
+use crate::locks::Owner;
+use crate::request::Part;
+use crate::store::{BlockKey, EntryId, State};
+use crate::{Engine, IoError, Op, OpKind, Target, WritePolicy};
+
+/// A run of blocks whose slots follow one another.
+#[derive(Clone, Copy)]
+struct Run {
+    start: u64,
+    end: u64,
+    slot: u32,
+    blocks: u32,
+}
+
+impl Engine {
+    /// A write part has its lock.
+    pub(crate) fn run_write(&mut self, part_id: u32) {
+        let part = self.parts[part_id as usize];
+        let blocks = self.blocks_of(part.start, part.end);
+        self.stats_mut(part.volume).backing_writes += blocks.end - blocks.start;
+        self.parts[part_id as usize].pending = 1;
+        let kind = OpKind::Write {
+            offset: part.start,
+            len: (part.end - part.start) as u32,
+            buf: part.buf(part.start),
+            fua: part.fua,
+        };
+        self.device(Target::Backing(part.volume), kind, Op::PartBacking { part: part_id });
+        let tenant = self.volume(part.volume).tenant;
+        match self.write_policy(tenant) {
+            WritePolicy::WriteThrough => self.write_through(part_id, &part),
+            WritePolicy::ReadOnly => self.write_around(part_id, &part),
+        }
+    }
+
+    fn write_around(&mut self, part_id: u32, part: &Part) {
+        for block in self.blocks_of(part.start, part.end) {
+            let key = BlockKey { volume: part.volume, block };
+            self.count_write(key);
+            self.invalidate(key, Owner::Part(part_id));
+        }
+    }
+
+    fn write_through(&mut self, part_id: u32, part: &Part) {
+        let mut run: Option<Run> = None;
+        for block in self.blocks_of(part.start, part.end) {
+            let key = BlockKey { volume: part.volume, block };
+            self.count_write(key);
+            let (block_start, block_end) = self.block_range(part.volume, block);
+            let (start, end) = (part.start.max(block_start), part.end.min(block_end));
+            let slot = self.entry_for_write(part_id, key, start, end).map(|entry| self.store.slot(entry));
+            run = match (run, slot) {
+                (Some(r), Some(slot)) if r.slot + r.blocks == slot => {
+                    Some(Run { end, blocks: r.blocks + 1, ..r })
+                }
+                (previous, slot) => {
+                    self.flush_run(part_id, part, previous);
+                    slot.map(|slot| Run { start, end, slot, blocks: 1 })
+                }
+            };
+        }
+        self.flush_run(part_id, part, run);
+    }
+
+    fn count_write(&mut self, key: BlockKey) {
+        let found = self.store.find(key).is_some_and(|entry| self.store.state(entry) == State::Valid);
+        let hit = found && !self.cache_failed;
+        let stats = self.stats_mut(key.volume);
+        stats.write_hits += u64::from(hit);
+        stats.write_misses += u64::from(!hit);
+    }
+
+    /// The entry whose slot takes `start..end` of a block; `None` where the cache is passed by.
+    fn entry_for_write(&mut self, part_id: u32, key: BlockKey, start: u64, end: u64) -> Option<EntryId> {
+        if self.cache_failed {
+            return None;
+        }
+        let owner = Owner::Part(part_id);
+        let align = u64::from(self.config.cache_align);
+        let aligned = start.is_multiple_of(align) && end.is_multiple_of(align);
+        let whole = (start, end) == self.block_range(key.volume, key.block);
+        match self.find_live(key, owner).ok()? {
+            None if whole && aligned => self.admit(key, State::Writing),
+            None => None,
+            Some(entry) if aligned => {
+                assert_eq!(self.store.state(entry), State::Valid, "an exclusive lock keeps fills out");
+                self.touch(key.volume, entry);
+                Some(entry)
+            }
+            // The device cannot write so small a piece of the slot.
+            Some(_) => {
+                self.invalidate(key, owner);
+                None
+            }
+        }
+    }
+
+    fn flush_run(&mut self, part_id: u32, part: &Part, run: Option<Run>) {
+        let Some(run) = run else { return };
+        self.parts[part_id as usize].pending += 1;
+        let len = run.end - run.start;
+        let stats = self.stats_mut(part.volume);
+        stats.ssd_guest_write_blocks += u64::from(run.blocks);
+        stats.ssd_guest_write_bytes += len;
+        let offset = u64::from(run.slot) * self.block_bytes() + run.start % self.block_bytes();
+        let kind = OpKind::Write { offset, len: len as u32, buf: part.buf(run.start), fua: false };
+        let op = Op::PartCache { part: part_id, start: run.start, end: run.end };
+        self.device(Target::Cache, kind, op);
+    }
+
+    /// A write to slots ended. If it failed, what they hold is unknown: the blocks leave the cache, and the guest need not know.
+    pub(crate) fn end_write_through(
+        &mut self,
+        part_id: u32,
+        start: u64,
+        end: u64,
+        result: Result<(), IoError>,
+    ) {
+        let volume = self.parts[part_id as usize].volume;
+        self.note_cache_result(volume, result);
+        if result.is_err() {
+            self.invalidate_range(part_id, start, end);
+        }
+        self.part_step(part_id);
+    }
+
+    /// All operations of a write have ended. If the backing failed, what it holds is unknown, and the cache must not say otherwise.
+    pub(crate) fn settle_write(&mut self, part_id: u32, part: &Part) {
+        if part.error.is_some() {
+            return self.invalidate_range(part_id, part.start, part.end);
+        }
+        for block in self.blocks_of(part.start, part.end) {
+            let found = self.store.find(BlockKey { volume: part.volume, block });
+            if let Some(entry) = found.filter(|&entry| self.store.state(entry) == State::Writing) {
+                self.store.set_state(entry, State::Valid);
+            }
+        }
+    }
+
+    /// Every block that `start..end` touches is stale.
+    pub(crate) fn invalidate_range(&mut self, part_id: u32, start: u64, end: u64) {
+        let volume = self.parts[part_id as usize].volume;
+        for block in self.blocks_of(start, end) {
+            self.invalidate(BlockKey { volume, block }, Owner::Part(part_id));
+        }
+    }
+}
