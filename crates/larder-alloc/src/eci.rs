@@ -1,0 +1,151 @@
+//! `eci`: the allocator of ECI-Cache (Ahmadian et al., 2018), section 5, algorithms 1 to 4.
+//!
+//! Each tenant wants its largest useful reuse distance and one block: an LRU cache of that size serves every read that
+//! any cache could (the paper's own example: a URD of 1 gives 2 blocks). Where all wishes fit, they are granted to the
+//! block, and the rest of the cache stays free. Where they do not, the sum of latencies
+//! `h·T_ssd + (1 - h)·T_hdd` (equation 2) is minimised under the cache's size, each tenant between its minimum and its
+//! wish. `T_ssd` and `T_hdd` are the same for all tenants, so that this is the largest sum of hit ratios, whatever they
+//! are.
+//!
+//! The paper hands the problem to MATLAB's `fmincon`, on the grounds that it is convex; a step function is not. Here
+//! it is solved as what it is ([`crate::division`]). As in Algorithm 4, whose objective includes the unused space, the
+//! cache is then used up: what brings no hits by the last epoch's curves is shared out equally below the wishes.
+
+use larder_locality::EpochFindings;
+
+use crate::division::divide;
+use crate::hull::{Choice, GAIN_UNIT};
+use crate::shares::share_out;
+use crate::words::grouped;
+use crate::{AllocError, Allocator, Constraints, Decision, Tenant, write_policy};
+
+/// ECI-Cache's allocator.
+///
+/// Every tenant gets at least its minimum, or the N-th part of the cache where N tenants' minima exceed it. A tenant
+/// that was idle gets just that: the paper leaves it out and takes its space back. A configured quota is where a tenant
+/// starts; it does not bind the decisions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Eci;
+
+impl Eci {
+    /// Its name.
+    pub const NAME: &str = "eci";
+}
+
+impl Allocator for Eci {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn allocate(
+        &mut self,
+        tenants: &[Tenant<'_>],
+        constraints: &Constraints,
+    ) -> Result<Vec<Decision>, AllocError> {
+        let sizes = Sizes::of(tenants, constraints);
+        let quotas = match sizes.fit() {
+            true => sizes.wanted.clone(),
+            false => sizes.least_latency(tenants),
+        };
+        let decide = |(at, tenant): (usize, &Tenant<'_>)| {
+            let (write_policy, policy_words) = write_policy::choose(tenant, constraints);
+            let reason = format!("{}; {policy_words}", sizes.words(at, tenant, quotas[at]));
+            // A quota is no larger than the cache.
+            Decision { quota_blocks: quotas[at] as u32, write_policy, reason }
+        };
+        Ok(tenants.iter().enumerate().map(decide).collect())
+    }
+}
+
+/// The sizes of Algorithm 4, by tenant, in blocks.
+struct Sizes {
+    /// `lowerBound`: c_min.
+    least: Vec<u64>,
+    /// `upperBound`: size_urd, and no less than c_min.
+    wanted: Vec<u64>,
+    cache: u64,
+}
+
+impl Sizes {
+    fn of(tenants: &[Tenant<'_>], constraints: &Constraints) -> Self {
+        let cache = u64::from(constraints.cache_blocks);
+        let minima: u64 = tenants.iter().map(|tenant| u64::from(tenant.min_blocks)).sum();
+        let part = cache / (tenants.len() as u64).max(1);
+        let limit = if minima > cache { part } else { cache };
+        let least: Vec<_> = tenants.iter().map(|tenant| u64::from(tenant.min_blocks).min(limit)).collect();
+        let wish = |tenant: &Tenant<'_>| tenant.active().map_or(0, EpochFindings::urd_blocks);
+        let wanted = tenants.iter().zip(&least).map(|(tenant, &least)| wish(tenant).max(least)).collect();
+        Self { least, wanted, cache }
+    }
+
+    /// The sum of the wishes.
+    fn wanted_in_all(&self) -> u64 {
+        self.wanted.iter().fold(0, |sum, &wanted| sum.saturating_add(wanted))
+    }
+
+    fn fit(&self) -> bool {
+        self.wanted_in_all() <= self.cache
+    }
+
+    /// `calculateEffSize`: the sizes with the least total latency that fill the cache.
+    fn least_latency(&self, tenants: &[Tenant<'_>]) -> Vec<u64> {
+        let budget = self.cache - self.least.iter().sum::<u64>();
+        let choices: Vec<_> =
+            tenants.iter().zip(&self.least).map(|(tenant, &least)| choices(tenant, least)).collect();
+        let above = divide(&choices, budget);
+        let mut quotas: Vec<_> = self.least.iter().zip(&above).map(|(least, above)| least + above).collect();
+        share_out(budget - above.iter().sum::<u64>(), &mut quotas, &self.wanted);
+        quotas
+    }
+
+    /// Why a tenant gets `quota` blocks.
+    fn words(&self, at: usize, tenant: &Tenant<'_>, quota: u64) -> String {
+        let quota_words = grouped(quota);
+        let Some(findings) = tenant.active() else {
+            return format!(
+                "idle in this epoch: its space goes back, but for the minimum of {quota_words} blocks"
+            );
+        };
+        let Some(urd) = findings.urd_max else {
+            return format!("no block seen before was read: the minimum of {quota_words} blocks");
+        };
+        let wish = format!("URD {} ({} blocks)", grouped(urd), grouped(findings.urd_blocks()));
+        let all = format!(
+            "the tenants together want {} of {} blocks",
+            grouped(self.wanted_in_all()),
+            grouped(self.cache)
+        );
+        if findings.urd_blocks() <= self.least[at] {
+            return format!("{wish} is within the minimum of {quota_words} blocks");
+        }
+        if self.fit() {
+            return format!("{wish} fits: {all}");
+        }
+        let curve = findings.hit_curve();
+        let (expected, most) = (curve.ratio(quota), curve.ratio(u64::MAX));
+        format!(
+            "{wish} does not fit: {all}; {quota_words} give the least total latency (hit ratio {expected:.2} of {most:.2})"
+        )
+    }
+}
+
+/// What a tenant can get above its minimum: the steps of its hit curve.
+fn choices(tenant: &Tenant<'_>, least: u64) -> Vec<Choice> {
+    let Some(findings) = tenant.active() else { return vec![Choice::NOTHING] };
+    let curve = findings.hit_curve();
+    let accesses = u128::from(curve.accesses());
+    let gain = |hits: u64| (u128::from(hits).min(accesses) * u128::from(GAIN_UNIT) / accesses) as u64;
+    let floor = gain(curve.hits(least));
+    let mut choices = vec![Choice::NOTHING];
+    for &(blocks, hits) in curve.steps().iter().filter(|step| step.0 > least) {
+        let choice = Choice { blocks: blocks - least, gain: gain(hits) - floor };
+        // So many accesses that a step is less than the unit: it is joined to the next one.
+        if choice.gain > choices[choices.len() - 1].gain {
+            choices.push(choice);
+        }
+    }
+    choices
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! What a tenant's accesses say about the cache it could use: request classes and exact reuse distances.
+//!
+//! The reuse distance of an access is the number of *other* distinct blocks accessed since the last access to the same
+//! block: an LRU cache of `distance + 1` blocks still holds it. The traditional distance (TRD) is recorded for every
+//! access to a known block, the useful one (URD; ECI-Cache, section 4) only for those that a cache can serve: reads of
+//! a block that was read or written before. Both are counted over all accesses.
+//!
+//! [`ReuseTracker`] observes accesses as they come and gives [`EpochFindings`] at the end of every epoch; [`HitCurve`]
+//! is the hit ratio over cache size that follows from them (ECI-Cache, Algorithm 2).
+//!
+//! The crate is pure: no clock, no I/O, and the same accesses always give the same findings.
+
+mod block;
+mod class;
+mod curve;
+mod findings;
+mod index;
+mod timeline;
+mod tracker;
+
+pub use block::{block_key, blocks_of};
+pub use class::{AccessKind, ClassCounts, RequestClass};
+pub use curve::HitCurve;
+pub use findings::{DistanceHistogram, EpochFindings};
+pub use tracker::{MAX_TRACKED_BLOCKS, ReuseTracker};

@@ -1,0 +1,81 @@
+//! Request classes and footprints of recorded applications, against figures that an independent tool counted.
+//!
+//! The traces may not be published: where they are absent, the test says so, and checks a generated workload whose
+//! classes are known.
+
+use std::path::Path;
+
+use larder_locality::{AccessKind, EpochFindings, ReuseTracker, block_key, blocks_of};
+use larder_trace::{Generator, Pattern, Request, RequestKind, Workload};
+
+const BLOCK_BYTES: u32 = 4096;
+
+fn observe(tracker: &mut ReuseTracker, request: Request) {
+    let kind = match request.kind {
+        RequestKind::Read => AccessKind::Read,
+        RequestKind::Write => AccessKind::Write,
+        RequestKind::Flush | RequestKind::Discard => return,
+    };
+    let blocks = blocks_of(request.offset, request.len.into(), BLOCK_BYTES);
+    let volume = request.volume as u16;
+    tracker.observe_blocks(block_key(volume, blocks.start)..block_key(volume, blocks.end), kind);
+}
+
+/// CR, CW, RAR, RAW, WAR, WAW in percent with one decimal.
+fn percents(findings: &EpochFindings) -> [String; 6] {
+    let classes = findings.classes;
+    [classes.cr, classes.cw, classes.rar, classes.raw, classes.war, classes.waw]
+        .map(|count| format!("{:.1}", 100.0 * count as f64 / findings.accesses as f64))
+}
+
+/// Two sequential passes of reads over 1,000 blocks, then one of writes: every distance is 999.
+fn check_generated() {
+    let pass = Workload {
+        pattern: Pattern::Sequential,
+        requests: 2000,
+        first_byte: 0,
+        bytes: 1000 * u64::from(BLOCK_BYTES),
+        request_bytes: BLOCK_BYTES,
+        read_share: 1.0,
+        interval_ns: 1,
+    };
+    let writes = Workload { requests: 1000, read_share: 0.0, ..pass };
+    let mut tracker = ReuseTracker::new(1 << 20);
+    Generator::new(&[pass, writes], 0, 1)
+        .expect("sensible")
+        .for_each(|request| observe(&mut tracker, request));
+    let findings = tracker.finish_epoch();
+    assert_eq!(percents(&findings), ["33.3", "0.0", "33.3", "0.0", "33.3", "0.0"]);
+    assert_eq!((findings.urd_blocks(), findings.trd_blocks(), findings.footprint_blocks), (1000, 1000, 1000));
+    assert_eq!((findings.hit_curve().hits(999), findings.hit_curve().hits(1000)), (0, 1000));
+}
+
+fn check(name: &str, accesses: u64, footprint_gib: &str, expected: [&str; 6]) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/recorded").join(name);
+    if !file.exists() {
+        eprintln!("NOTE: ../shared/traces/recorded/{name} is absent: a generated workload takes its place");
+        return check_generated();
+    }
+    let mut tracker = ReuseTracker::new(1 << 24);
+    let trace = larder_trace::open(file).expect("the trace can be opened");
+    trace.for_each(|request| observe(&mut tracker, request.expect("every line of the trace is good")));
+    let findings = tracker.finish_epoch();
+    assert_eq!(findings.accesses, accesses);
+    assert_eq!(format!("{:.3}", findings.footprint_blocks as f64 / f64::from(1 << 18)), footprint_gib);
+    assert_eq!(percents(&findings), expected);
+}
+
+#[test]
+fn a_generated_workload() {
+    check_generated();
+}
+
+#[test]
+fn build() {
+    check("build.csv.zst", 1_365_496, "1.744", ["2.5", "31.0", "7.0", "27.8", "13.2", "18.6"]);
+}
+
+#[test]
+fn rocksdb() {
+    check("rocksdb.csv.zst", 873_123, "1.056", ["30.2", "1.5", "67.7", "0.1", "0.0", "0.4"]);
+}
