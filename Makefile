@@ -1,0 +1,36 @@
+# Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
+.PHONY: build demo test bench fuzz lint doc
+
+build:
+	@scripts/install-deps.sh build
+	cargo build --release --locked
+
+# The main job on real components, in under five minutes after the build.
+demo:
+	@scripts/install-deps.sh demo
+	cargo build --release --locked
+	/usr/bin/python3 demo/demo.py
+
+# All tests: units, properties, known answers, and the real clients end to end.
+test:
+	@scripts/install-deps.sh test
+	cargo test --workspace --locked
+
+# Speed beside the peers, interleaved in one run, as ratios.
+bench:
+	@scripts/install-deps.sh bench
+	cargo build --release --locked
+	/usr/bin/python3 bench/nbd.py
+
+# The protocol parsers against arbitrary bytes. SECONDS_EACH=60 by default.
+SECONDS_EACH ?= 60
+fuzz:
+	@scripts/install-deps.sh build
+	scripts/fuzz.sh $(SECONDS_EACH)
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+doc:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

@@ -1,0 +1,319 @@
+//! Putting the status together from what the reactors and the loop tell.
+
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use larder_io::{DeviceStats, Handle, ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
+use thiserror::Error;
+
+use crate::analyzer::{LoopView, SharedView};
+use crate::config::{Config, TenantConfig, VolumeConfig};
+use crate::epoch::Standing;
+use crate::placement::Place;
+use crate::status::{CacheState, CacheStatus, DecisionStatus, SsdWrites, Status, TenantStatus, VolumeStatus};
+
+/// How long a reactor may take to answer. It answers between two batches of operations.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A reactor did not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("reactor {0} does not answer")]
+pub struct Silent(
+    /// Index of the reactor.
+    pub usize,
+);
+
+/// Asks everybody, and puts the answers together.
+#[derive(Debug)]
+pub struct Collector<C> {
+    /// What was configured.
+    pub config: Config,
+    /// The reactors.
+    pub reactors: Vec<Handle<C>>,
+    blocks: u32,
+    places: Vec<Place>,
+    view: SharedView,
+    started: Instant,
+}
+
+impl<C> Collector<C> {
+    /// A collector for a daemon that is ready now, on a cache of `blocks` blocks. `places` are those of the tenants.
+    pub fn new(
+        config: Config,
+        blocks: u32,
+        places: Vec<Place>,
+        reactors: Vec<Handle<C>>,
+        view: SharedView,
+    ) -> Self {
+        Self { config, reactors, blocks, places, view, started: Instant::now() }
+    }
+
+    /// The status now.
+    ///
+    /// # Errors
+    /// When a reactor does not answer within a second.
+    pub fn status(&self) -> Result<Status, Silent> {
+        // All are asked before any is waited for.
+        let asked: Vec<_> = self.reactors.iter().map(Handle::snapshot).collect();
+        let answer = |(index, asked): (usize, Result<Receiver<ReactorSnapshot>, _>)| {
+            asked.ok().and_then(|answer| answer.recv_timeout(SNAPSHOT_TIMEOUT).ok()).ok_or(Silent(index))
+        };
+        let snapshots = asked.into_iter().enumerate().map(answer).collect::<Result<Vec<_>, _>>()?;
+        let parts = Parts {
+            config: &self.config,
+            blocks: self.blocks,
+            places: &self.places,
+            snapshots: &snapshots,
+            view: &self.view.get(),
+            uptime: self.started.elapsed(),
+        };
+        Ok(parts.status())
+    }
+}
+
+/// Everything that a status is made of. Places and standings are those of the configuration's tenants, in its order.
+struct Parts<'a> {
+    config: &'a Config,
+    blocks: u32,
+    places: &'a [Place],
+    snapshots: &'a [ReactorSnapshot],
+    view: &'a LoopView,
+    uptime: Duration,
+}
+
+impl Parts<'_> {
+    fn status(&self) -> Status {
+        let Self { config, view, snapshots, .. } = *self;
+        let known = config.tenants.iter().zip(self.places).zip(&view.standings);
+        let tenant = |((tenant, place), standing): ((&TenantConfig, &Place), &Standing)| {
+            tenant_status(tenant, *place, snapshots, standing)
+        };
+        let tenants: Vec<_> = known.filter_map(tenant).collect();
+        Status {
+            version: env!("CARGO_PKG_VERSION").into(),
+            uptime_seconds: self.uptime.as_secs_f64(),
+            allocator: config.control.allocator.as_str().into(),
+            epoch: view.epoch,
+            epoch_seconds: config.control.epoch.as_secs_f64(),
+            monitor_dropped: snapshots.iter().map(|snapshot| snapshot.monitor_dropped).sum(),
+            analyzer_memory_bytes: view.memory_bytes as u64,
+            cache: self.cache(&tenants),
+            tenants,
+        }
+    }
+
+    fn cache(&self, tenants: &[TenantStatus]) -> CacheStatus {
+        let Self { config: Config { cache, .. }, blocks, snapshots, .. } = *self;
+        let occupied: u64 = tenants.iter().map(|tenant| u64::from(tenant.occupied_blocks)).sum();
+        let free = u64::from(blocks).saturating_sub(occupied);
+        let device = sum(snapshots.iter().map(|snapshot| &snapshot.cache));
+        let failed = snapshots.iter().any(|snapshot| snapshot.cache_failed);
+        CacheStatus {
+            path: cache.path.display().to_string(),
+            size_bytes: u64::from(blocks) * u64::from(cache.block_bytes),
+            block_bytes: cache.block_bytes,
+            blocks,
+            free_blocks: u32::try_from(free).unwrap_or(u32::MAX),
+            memory_bytes: snapshots.iter().map(|snapshot| snapshot.engine_memory_bytes as u64).sum(),
+            state: match (failed, device.errors) {
+                (true, _) => CacheState::Failed,
+                (false, 0) => CacheState::Ok,
+                (false, _) => CacheState::Degraded,
+            },
+            errors: device.errors,
+            read_latency_seconds: seconds(device.read_mean_ns()),
+            write_latency_seconds: seconds(device.write_mean_ns()),
+        }
+    }
+}
+
+/// One device as all reactors used it.
+fn sum<'a>(stats: impl Iterator<Item = &'a DeviceStats>) -> DeviceStats {
+    stats.fold(DeviceStats::default(), |sum, one| DeviceStats {
+        reads: sum.reads + one.reads,
+        read_ns: sum.read_ns + one.read_ns,
+        writes: sum.writes + one.writes,
+        write_ns: sum.write_ns + one.write_ns,
+        others: sum.others + one.others,
+        errors: sum.errors + one.errors,
+        in_flight: sum.in_flight + one.in_flight,
+    })
+}
+
+fn seconds(nanoseconds: Option<u64>) -> Option<f64> {
+    nanoseconds.map(|ns| ns as f64 / 1e9)
+}
+
+/// A tenant's part; `None` where its reactor does not know it, which only a bug can cause.
+fn tenant_status(
+    config: &TenantConfig,
+    place: Place,
+    snapshots: &[ReactorSnapshot],
+    standing: &Standing,
+) -> Option<TenantStatus> {
+    let reactor = snapshots.get(place.reactor)?;
+    let now = reactor.tenants.iter().find(|tenant| tenant.tenant == place.tenant)?;
+    let volumes = reactor.volumes.iter().filter(|volume| volume.tenant == place.tenant);
+    let volumes =
+        config.volumes.iter().zip(volumes).map(|(config, now)| volume_status(config, now)).collect();
+    Some(TenantStatus {
+        decision: decision_status(standing),
+        urd_blocks: standing.urd_blocks,
+        trd_blocks: standing.trd_blocks,
+        volumes,
+        ..counters(&config.name, now)
+    })
+}
+
+/// What the engine counts of a tenant; the rest is empty.
+fn counters(name: &str, now: &TenantSnapshot) -> TenantStatus {
+    let stats = &now.stats;
+    TenantStatus {
+        name: name.into(),
+        quota_blocks: now.quota_blocks,
+        occupied_blocks: now.occupied_blocks,
+        dirty_blocks: now.dirty_blocks,
+        write_policy: now.write_policy.as_str().into(),
+        read_hits: stats.read_hits,
+        read_misses: stats.read_misses,
+        write_hits: stats.write_hits,
+        write_misses: stats.write_misses,
+        evictions: stats.evictions,
+        invalidations: stats.invalidations,
+        ssd_writes: SsdWrites::new(stats.ssd_fill_blocks, stats.ssd_guest_write_blocks, 0, 0),
+        ssd_write_bytes: SsdWrites::new(stats.ssd_fill_bytes, stats.ssd_guest_write_bytes, 0, 0),
+        backing_reads: stats.backing_reads,
+        backing_writes: stats.backing_writes,
+        cache_errors: stats.cache_errors,
+        backing_errors: stats.backing_errors,
+        urd_blocks: 0,
+        trd_blocks: 0,
+        decision: DecisionStatus::default(),
+        volumes: Vec::new(),
+    }
+}
+
+fn decision_status(Standing { epoch, decision, .. }: &Standing) -> DecisionStatus {
+    DecisionStatus {
+        epoch: *epoch,
+        quota_blocks: decision.quota_blocks,
+        write_policy: decision.write_policy.as_str().into(),
+        reason: decision.reason.clone(),
+    }
+}
+
+fn volume_status(config: &VolumeConfig, now: &VolumeSnapshot) -> VolumeStatus {
+    VolumeStatus {
+        name: config.name.clone(),
+        backing: config.backing.to_string(),
+        export: config.export_uri().to_string(),
+        size_bytes: now.info.bytes,
+        backing_read_latency_seconds: seconds(now.backing.read_mean_ns()),
+        backing_write_latency_seconds: seconds(now.backing.write_mean_ns()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_alloc::{Decision, WritePolicyChoice};
+    use larder_engine::{TenantId, TenantStats, VolumeId, WritePolicy};
+    use larder_io::VolumeInfo;
+    use std::path::Path;
+
+    const CONFIG: &str = r#"
+        cache = { path = "/c", size = "1MiB" }
+        [[tenant]]
+        name = "a"
+        [[tenant.volume]]
+        name = "va"
+        backing = "/a"
+        nbd = "unix:/s"
+        [[tenant]]
+        name = "b"
+        [[tenant.volume]]
+        name = "vb1"
+        backing = "/b1"
+        nbd = "unix:/s"
+        [[tenant.volume]]
+        name = "vb2"
+        backing = "nbd://10.0.0.1/b2"
+        nbd = "unix:/s"
+    "#;
+
+    fn snapshot(tenants: &[(u32, u64)], volumes: &[(u16, u64)]) -> ReactorSnapshot {
+        let tenant = |(index, (occupied_blocks, read_hits)): (usize, &(u32, u64))| TenantSnapshot {
+            tenant: TenantId(index as u16),
+            stats: TenantStats { read_hits: *read_hits, ssd_fill_blocks: 3, ..TenantStats::default() },
+            quota_blocks: 10,
+            occupied_blocks: *occupied_blocks,
+            dirty_blocks: 0,
+            write_policy: WritePolicy::ReadOnly,
+        };
+        let volume = |(index, (tenant, bytes)): (usize, &(u16, u64))| VolumeSnapshot {
+            volume: VolumeId(index as u16),
+            tenant: TenantId(*tenant),
+            info: VolumeInfo { bytes: *bytes, min_block: 512, preferred_block: 4096, read_only: false },
+            backing: DeviceStats { reads: 2, read_ns: 3_000_000, ..DeviceStats::default() },
+        };
+        ReactorSnapshot {
+            tenants: tenants.iter().enumerate().map(tenant).collect(),
+            volumes: volumes.iter().enumerate().map(volume).collect(),
+            cache: DeviceStats { reads: 1, read_ns: 100_000, ..DeviceStats::default() },
+            engine_memory_bytes: 1000,
+            ..ReactorSnapshot::default()
+        }
+    }
+
+    fn standing(quota_blocks: u32) -> Standing {
+        let write_policy = WritePolicyChoice::ReadOnly;
+        let decision = Decision { quota_blocks, write_policy, reason: "so".into() };
+        Standing { epoch: 4, decision, urd_blocks: 7, trd_blocks: 9 }
+    }
+
+    /// The status of tenant a on reactor 1 and tenant b on reactor 0.
+    fn status(snapshots: &[ReactorSnapshot]) -> Status {
+        let config = Config::parse(Path::new("larder.toml"), Path::new("/"), CONFIG).expect("valid");
+        let place = |reactor| Place { reactor, tenant: TenantId(0) };
+        let view = LoopView { epoch: 4, standings: vec![standing(1), standing(2)], memory_bytes: 5 };
+        let (places, uptime) = (&[place(1), place(0)][..], Duration::from_secs(2));
+        Parts { config: &config, blocks: 255, places, snapshots, view: &view, uptime }.status()
+    }
+
+    #[test]
+    fn everybody_is_found_where_he_is() {
+        let status =
+            status(&[snapshot(&[(20, 200)], &[(0, 512), (0, 1024)]), snapshot(&[(30, 300)], &[(0, 2048)])]);
+        let [a, b] = &status.tenants[..] else { panic!("two tenants") };
+        assert_eq!(
+            (a.name.as_str(), a.occupied_blocks, a.read_hits, a.decision.quota_blocks),
+            ("a", 30, 300, 1)
+        );
+        assert_eq!(
+            (b.name.as_str(), b.occupied_blocks, b.read_hits, b.decision.quota_blocks),
+            ("b", 20, 200, 2)
+        );
+        let sizes = |tenant: &TenantStatus| -> Vec<_> {
+            tenant.volumes.iter().map(|volume| (volume.name.clone(), volume.size_bytes)).collect()
+        };
+        assert_eq!(sizes(a), [("va".to_owned(), 2048)]);
+        assert_eq!(sizes(b), [("vb1".to_owned(), 512), ("vb2".to_owned(), 1024)]);
+        assert_eq!(b.volumes[1].backing, "nbd://10.0.0.1:10809/b2");
+        assert_eq!(a.volumes[0].backing_read_latency_seconds, Some(0.0015));
+        assert_eq!((a.urd_blocks, a.trd_blocks, a.decision.epoch, a.ssd_writes.total), (7, 9, 4, 3));
+    }
+
+    #[test]
+    fn the_cache_is_the_sum_of_what_reactors_tell() {
+        let one = snapshot(&[(20, 0)], &[]);
+        let cache = status(&[one.clone(), one.clone()]).cache;
+        assert_eq!((cache.blocks, cache.free_blocks, cache.size_bytes), (255, 215, 255 * 4096));
+        assert_eq!((cache.memory_bytes, cache.state), (2000, CacheState::Ok));
+        assert_eq!(cache.read_latency_seconds, Some(0.0001));
+        let mut shaky = one.clone();
+        shaky.cache.errors = 1;
+        assert_eq!(status(&[one.clone(), shaky.clone()]).cache.state, CacheState::Degraded);
+        shaky.cache_failed = true;
+        assert_eq!(status(&[one, shaky]).cache.state, CacheState::Failed);
+    }
+}

@@ -1,0 +1,223 @@
+//! The configuration file `larder.toml`: what it may say, read with a complaint that points at the line, and written back.
+//!
+//! Everything that can be judged from the text alone is judged here; what needs the devices (does the backing exist, is
+//! the cache large enough, is the port free) is judged when the daemon starts, before it writes anything.
+//!
+//! Relative paths are taken from the directory of the configuration file.
+
+mod decode;
+mod error;
+mod reader;
+mod write;
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use larder_export::nbd::ListenAddress;
+use larder_nbd::{Address, Uri};
+
+pub use error::{Complaint, ConfigError};
+
+/// Where the command looks when no configuration is named.
+pub const DEFAULT_CONFIG_PATH: &str = "/etc/larder/larder.toml";
+
+/// Where the control socket is unless the configuration says otherwise.
+pub const DEFAULT_CONTROL_SOCKET: &str = "/run/larder/larder.sock";
+
+/// The longest path that a unix socket can be bound to: `sun_path` is 108 bytes with its final zero.
+pub const UNIX_PATH_BYTES_MAX: usize = 107;
+
+/// The longest name of a tenant or volume, in bytes. Volume names are NBD export names and parts of log lines.
+pub const NAME_BYTES_MAX: usize = 128;
+
+/// The most tenants on one host: each has a tracker and a partition, and identities are 16 bits wide.
+pub const TENANTS_MAX: usize = 4096;
+
+/// The most volumes on one host.
+pub const VOLUMES_MAX: usize = 16_384;
+
+/// The most reactors that may be asked for.
+pub const REACTORS_MAX: u32 = 256;
+
+/// Everything that `larder.toml` says, with the defaults filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The cache device.
+    pub cache: CacheConfig,
+    /// The control loop and its socket.
+    pub control: ControlConfig,
+    /// The tenants, in the order of the file; at least one.
+    pub tenants: Vec<TenantConfig>,
+}
+
+/// `[cache]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheConfig {
+    /// A file, created where absent, or a block device.
+    pub path: PathBuf,
+    /// Bytes of cached data; a multiple of `block_bytes`, not zero.
+    pub size_bytes: u64,
+    /// Bytes in a block: a power of two from 4 KiB to 128 KiB.
+    pub block_bytes: u32,
+}
+
+impl CacheConfig {
+    /// The number of blocks of the cache.
+    pub fn blocks(&self) -> u32 {
+        self.blocks_in(self.size_bytes)
+    }
+
+    /// The number of whole blocks in some bytes.
+    pub fn blocks_in(&self, bytes: u64) -> u32 {
+        u32::try_from(bytes / u64::from(self.block_bytes)).unwrap_or(u32::MAX)
+    }
+}
+
+/// `[control]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControlConfig {
+    /// The unix socket that `larder status` asks.
+    pub socket: PathBuf,
+    /// Who decides the sizes.
+    pub allocator: AllocatorChoice,
+    /// How often sizes and write policies are decided; at least a second.
+    pub epoch: Duration,
+    /// The least that a tenant gets, in blocks, where the cache has that much for everybody.
+    pub min_blocks: u32,
+    /// The share of writes to cached blocks (WAW + WAR over all accesses) from which `auto` means `ro`.
+    pub write_threshold: f64,
+    /// How many reactors serve the volumes; `None` for one per core. Never more than there are tenants.
+    pub reactors: Option<u32>,
+}
+
+/// The allocators of `control.allocator`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllocatorChoice {
+    /// ECI-Cache: sizes from the useful reuse distance, decided anew in every epoch.
+    Eci,
+    /// Each tenant's quota as configured, the rest shared out equally.
+    Static,
+}
+
+impl AllocatorChoice {
+    /// All of them, with their names.
+    pub const NAMED: [(&'static str, Self); 2] = [("eci", Self::Eci), ("static", Self::Static)];
+
+    /// The name in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Eci => "eci",
+            Self::Static => "static",
+        }
+    }
+}
+
+/// `[[tenant]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantConfig {
+    /// Its name, unique.
+    pub name: String,
+    /// The initial quota under `eci`, the quota under `static`, in bytes; at least one block.
+    pub quota_bytes: Option<u64>,
+    /// What happens to its writes.
+    pub write_policy: PolicyChoice,
+    /// Its disks; at least one.
+    pub volumes: Vec<VolumeConfig>,
+}
+
+/// The values of `tenant.write_policy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyChoice {
+    /// Decided in every epoch.
+    Auto,
+    /// Always write-through.
+    WriteThrough,
+    /// Always read-only.
+    ReadOnly,
+}
+
+impl PolicyChoice {
+    /// All of them, with their names.
+    pub const NAMED: [(&'static str, Self); 3] =
+        [("auto", Self::Auto), ("wt", Self::WriteThrough), ("ro", Self::ReadOnly)];
+
+    /// The name in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::WriteThrough => "wt",
+            Self::ReadOnly => "ro",
+        }
+    }
+}
+
+/// `[[tenant.volume]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeConfig {
+    /// Its name, unique among all volumes; also the name of its NBD export.
+    pub name: String,
+    /// The slow device that holds its truth.
+    pub backing: BackingConfig,
+    /// Where its NBD server listens; several volumes may share an address.
+    pub listen: ListenAddress,
+}
+
+/// The slow device of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BackingConfig {
+    /// A file or a block device.
+    Path(PathBuf),
+    /// An export of an NBD server.
+    Nbd(Uri),
+}
+
+impl fmt::Display for BackingConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Nbd(uri) => write!(f, "{uri}"),
+        }
+    }
+}
+
+impl VolumeConfig {
+    /// The NBD URI under which clients of this host reach the volume.
+    pub fn export_uri(&self) -> Uri {
+        let address = match &self.listen {
+            ListenAddress::Unix(path) => Address::Unix(path.clone()),
+            ListenAddress::Tcp(tcp) => Address::Tcp { host: tcp.ip().to_string(), port: tcp.port() },
+        };
+        Uri { address, export: self.name.clone() }
+    }
+}
+
+impl Config {
+    /// Read and judge a configuration file. Its paths become absolute.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or says something that cannot be served.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let failed = |source| ConfigError::Read { path: path.to_owned(), source };
+        let text = fs::read_to_string(path).map_err(failed)?;
+        let absolute = std::path::absolute(path).map_err(failed)?;
+        Self::parse(path, absolute.parent().unwrap_or(Path::new("/")), &text)
+    }
+
+    /// Judge the text of a configuration. `file` is its name in complaints, `base` the directory of relative paths.
+    ///
+    /// # Errors
+    /// When the text says something that cannot be served.
+    pub fn parse(file: &Path, base: &Path, text: &str) -> Result<Self, ConfigError> {
+        Ok(decode::config(reader::Source { file, text }, base)?)
+    }
+
+    /// The volumes of all tenants, in the order of the file.
+    pub fn volumes(&self) -> impl Iterator<Item = &VolumeConfig> {
+        self.tenants.iter().flat_map(|tenant| &tenant.volumes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,341 @@
+//! From the tree of a TOML document to a [`Config`]: defaults, ranges, and the rules between values.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use larder_alloc::{DEFAULT_MIN_BLOCKS, DEFAULT_WRITE_THRESHOLD};
+use larder_export::nbd::ListenAddress;
+
+use super::error::Complaint;
+use super::reader::{Field, Source, Table, Unique};
+use super::{
+    AllocatorChoice, BackingConfig, CacheConfig, Config, ControlConfig, DEFAULT_CONTROL_SOCKET,
+    NAME_BYTES_MAX, PolicyChoice, REACTORS_MAX, TENANTS_MAX, TenantConfig, UNIX_PATH_BYTES_MAX, VOLUMES_MAX,
+    VolumeConfig,
+};
+use crate::units::ExactSize;
+
+const BLOCK_BYTES_DEFAULT: u32 = 4 << 10;
+const BLOCK_BYTES_MAX: u64 = 128 << 10;
+const EPOCH_DEFAULT: Duration = Duration::from_secs(600);
+const EPOCH_MIN: Duration = Duration::from_secs(1);
+const EPOCH_MAX: Duration = Duration::from_secs(366 * 86_400);
+/// Slot numbers are 32 bits wide, and the highest ones mean "none".
+const CACHE_BLOCKS_MAX: u64 = u32::MAX as u64 - 15;
+
+/// Judge a whole document. Relative paths are taken from `base`.
+pub(super) fn config(source: Source<'_>, base: &Path) -> Result<Config, Complaint> {
+    let tree = source.parse()?;
+    let root = Table::root(source, &tree);
+    root.allow_only(&["cache", "control", "tenant"])?;
+    let Some(cache_table) = root.table("cache", "[cache]")? else {
+        return Err(root.complain("[cache] is missing", "add [cache] with the keys path and size"));
+    };
+    let cache = cache(&cache_table, base)?;
+    let control = match root.table("control", "[control]")? {
+        Some(table) => control(&table, base)?,
+        None => control_default(),
+    };
+    let mut rules = Rules::new(base, &cache, &control);
+    let tables = root.tables("tenant", "[[tenant]]")?;
+    let tenants = tables.iter().map(|table| rules.tenant(table)).collect::<Result<Vec<_>, _>>()?;
+    rules.all(&root, &tenants)?;
+    Ok(Config { cache, control, tenants })
+}
+
+fn cache(table: &Table<'_>, base: &Path) -> Result<CacheConfig, Complaint> {
+    table.allow_only(&["path", "size", "block_size"])?;
+    let path = path(&table.required("path", "\"/var/lib/larder/cache.img\"")?, base)?;
+    let block_bytes = match table.size("block_size")? {
+        Some(field) => block_size(&field)?,
+        None => BLOCK_BYTES_DEFAULT,
+    };
+    let size = table.size("size")?.ok_or_else(|| table.missing("size", "\"2GiB\""))?;
+    cache_size(&size, block_bytes.into())?;
+    Ok(CacheConfig { path, size_bytes: size.value, block_bytes })
+}
+
+fn block_size(field: &Field<'_, u64>) -> Result<u32, Complaint> {
+    let range = u64::from(BLOCK_BYTES_DEFAULT)..=BLOCK_BYTES_MAX;
+    match u32::try_from(field.value) {
+        Ok(bytes) if bytes.is_power_of_two() && range.contains(&field.value) => Ok(bytes),
+        _ => Err(field.complain(
+            format!("a block of {} cannot be cached", ExactSize(field.value)),
+            "use a power of two from \"4KiB\" to \"128KiB\"; \"4KiB\" suits most disks",
+        )),
+    }
+}
+
+fn cache_size(size: &Field<'_, u64>, block_bytes: u64) -> Result<(), Complaint> {
+    let bytes = size.value;
+    if bytes == 0 {
+        return Err(size.complain("a cache of no size holds nothing", "write a size such as \"2GiB\""));
+    }
+    if !bytes.is_multiple_of(block_bytes) {
+        let below = bytes / block_bytes * block_bytes;
+        let near = ExactSize(if below == 0 { block_bytes } else { below });
+        let message =
+            format!("the cache size {bytes} is no multiple of the block size {}", ExactSize(block_bytes));
+        return Err(size.complain(message, format!("the nearest size that is one: \"{near}\"")));
+    }
+    if bytes / block_bytes > CACHE_BLOCKS_MAX {
+        let message = format!(
+            "{} of {} blocks are more than {CACHE_BLOCKS_MAX} blocks",
+            ExactSize(bytes),
+            ExactSize(block_bytes)
+        );
+        return Err(size.complain(message, "use larger blocks or a smaller cache"));
+    }
+    Ok(())
+}
+
+fn control_default() -> ControlConfig {
+    ControlConfig {
+        socket: DEFAULT_CONTROL_SOCKET.into(),
+        allocator: AllocatorChoice::Eci,
+        epoch: EPOCH_DEFAULT,
+        min_blocks: DEFAULT_MIN_BLOCKS,
+        write_threshold: DEFAULT_WRITE_THRESHOLD,
+        reactors: None,
+    }
+}
+
+fn control(table: &Table<'_>, base: &Path) -> Result<ControlConfig, Complaint> {
+    table.allow_only(&["socket", "allocator", "epoch", "min_blocks", "write_threshold", "reactors"])?;
+    let mut control = control_default();
+    if let Some(field) = table.string("socket")? {
+        control.socket = socket_path(&field, base)?;
+    }
+    if let Some(field) = table.string("allocator")? {
+        control.allocator = field.choose(&AllocatorChoice::NAMED)?;
+    }
+    if let Some(field) = table.duration("epoch")? {
+        control.epoch = epoch(&field)?;
+    }
+    control.min_blocks = table.integer("min_blocks", 0, u32::MAX)?.unwrap_or(control.min_blocks);
+    control.write_threshold = table.ratio("write_threshold")?.unwrap_or(control.write_threshold);
+    control.reactors = table.integer("reactors", 1, REACTORS_MAX)?;
+    Ok(control)
+}
+
+fn epoch(field: &Field<'_, Duration>) -> Result<Duration, Complaint> {
+    if field.value < EPOCH_MIN {
+        return Err(field.complain(
+            "an epoch shorter than a second tells nothing",
+            "use at least \"1s\"; \"10m\" is the default",
+        ));
+    }
+    if field.value > EPOCH_MAX {
+        return Err(
+            field.complain("an epoch longer than a year never ends", "use a duration such as \"10m\"")
+        );
+    }
+    Ok(field.value)
+}
+
+/// A path that is not empty, taken from the directory of the configuration.
+fn path(field: &Field<'_, &str>, base: &Path) -> Result<PathBuf, Complaint> {
+    if field.value.is_empty() || field.value.contains('\0') {
+        return Err(field.complain("this is no path", "write the path of a file or a device"));
+    }
+    // Without "." and "//", so that one file has one spelling.
+    Ok(base.join(field.value).components().collect())
+}
+
+/// A path that a unix socket can be bound to.
+fn socket_path(field: &Field<'_, &str>, base: &Path) -> Result<PathBuf, Complaint> {
+    let path = path(field, base)?;
+    let bytes = path.as_os_str().len();
+    if bytes > UNIX_PATH_BYTES_MAX {
+        let message = format!(
+            "the socket path has {bytes} bytes, more than the {UNIX_PATH_BYTES_MAX} that a unix socket can have"
+        );
+        return Err(field.complain(message, "use a shorter path, for example below /run/larder"));
+    }
+    Ok(path)
+}
+
+/// A name of a tenant or a volume: it ends up in log lines, URIs and file names.
+fn name(field: &Field<'_, &str>) -> Result<String, Complaint> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if let Some(other) = field.value.chars().find(|c| !allowed(*c)) {
+        return Err(field.complain(
+            format!("the name {:?} contains {other:?}", field.value),
+            "use letters, digits, \".\", \"_\" and \"-\" only",
+        ));
+    }
+    if field.value.is_empty() || field.value.len() > NAME_BYTES_MAX {
+        let message = format!("a name must have from 1 to {NAME_BYTES_MAX} characters");
+        return Err(field.complain(message, "choose another name"));
+    }
+    Ok(field.value.to_owned())
+}
+
+fn write_policy(field: &Field<'_, &str>) -> Result<PolicyChoice, Complaint> {
+    if field.value == "wb" {
+        let message = "write policy \"wb\" comes with durable write-back, which is not there yet";
+        return Err(field.complain(message, "use \"wt\" or \"ro\", or \"auto\" to have it decided"));
+    }
+    field.choose(&PolicyChoice::NAMED)
+}
+
+/// The rules between values: what must be unique, and what must fit together.
+struct Rules<'c> {
+    base: &'c Path,
+    cache: &'c CacheConfig,
+    control: &'c ControlConfig,
+    tenant_names: Unique,
+    volume_names: Unique,
+    backings: Unique,
+    quota_bytes: u64,
+}
+
+impl<'c> Rules<'c> {
+    fn new(base: &'c Path, cache: &'c CacheConfig, control: &'c ControlConfig) -> Self {
+        let tenant_names = Unique::new("tenant name");
+        let (volume_names, backings) = (Unique::new("volume name"), Unique::new("backing"));
+        Self { base, cache, control, tenant_names, volume_names, backings, quota_bytes: 0 }
+    }
+
+    fn tenant(&mut self, table: &Table<'_>) -> Result<TenantConfig, Complaint> {
+        table.allow_only(&["name", "quota", "write_policy", "volume"])?;
+        let field = table.required("name", "\"db\"")?;
+        let name = name(&field)?;
+        self.tenant_names.insert(
+            name.clone(),
+            &field,
+            "give each tenant a name of its own; a tenant may have several volumes",
+        )?;
+        let quota_bytes = table.size("quota")?.map(|field| self.quota(&field)).transpose()?;
+        let write_policy =
+            table.string("write_policy")?.map_or(Ok(PolicyChoice::Auto), |field| write_policy(&field))?;
+        let tables = table.tables("volume", "[[tenant.volume]]")?;
+        if tables.is_empty() {
+            return Err(table.complain(
+                format!("tenant \"{name}\" has no volume"),
+                "add [[tenant.volume]] with the keys name, backing and nbd",
+            ));
+        }
+        let volumes = tables.iter().map(|table| self.volume(table)).collect::<Result<Vec<_>, _>>()?;
+        Ok(TenantConfig { name, quota_bytes, write_policy, volumes })
+    }
+
+    /// A quota of at least a block that fits beside the quotas before it. Initial quotas under `eci` must fit as well:
+    /// the blocks that they promise are there or not.
+    fn quota(&mut self, field: &Field<'_, u64>) -> Result<u64, Complaint> {
+        let block = ExactSize(self.cache.block_bytes.into());
+        if self.cache.blocks_in(field.value) == 0 {
+            return Err(field.complain(
+                format!("a quota of {} is less than a block", ExactSize(field.value)),
+                format!("use at least \"{block}\", or remove the line for an equal share"),
+            ));
+        }
+        self.quota_bytes = self.quota_bytes.saturating_add(field.value);
+        if self.quota_bytes > self.cache.size_bytes {
+            let message = format!(
+                "the quotas up to here add up to {}, more than the cache of {}",
+                ExactSize(self.quota_bytes),
+                ExactSize(self.cache.size_bytes)
+            );
+            return Err(field.complain(
+                message,
+                "lower quotas or raise cache.size; a tenant without quota gets an equal share of the rest",
+            ));
+        }
+        Ok(field.value)
+    }
+
+    fn volume(&mut self, table: &Table<'_>) -> Result<VolumeConfig, Complaint> {
+        table.allow_only(&["name", "backing", "nbd"])?;
+        let field = table.required("name", "\"db-root\"")?;
+        let name = name(&field)?;
+        self.volume_names.insert(
+            name.clone(),
+            &field,
+            "give each volume a name of its own: it names the NBD export",
+        )?;
+        let backing = self.backing(&table.required("backing", "\"/srv/db.img\"")?)?;
+        let listen = self.listen(&table.required("nbd", "\"unix:/run/larder/db-root.sock\"")?)?;
+        Ok(VolumeConfig { name, backing, listen })
+    }
+
+    fn backing(&mut self, field: &Field<'_, &str>) -> Result<BackingConfig, Complaint> {
+        let backing = if field.value.contains("://") {
+            nbd_backing(field)?
+        } else {
+            BackingConfig::Path(path(field, self.base)?)
+        };
+        if let BackingConfig::Path(path) = &backing {
+            self.not_ours(path, field)?;
+        }
+        self.backings.insert(
+            backing.to_string(),
+            field,
+            "two caches over one disk would serve stale data: give each volume a backing of its own",
+        )?;
+        Ok(backing)
+    }
+
+    /// Refuse a path that already means the cache device or the control socket.
+    fn not_ours(&self, path: &Path, field: &Field<'_, &str>) -> Result<(), Complaint> {
+        let taken = [(&self.cache.path, "the cache device"), (&self.control.socket, "the control socket")];
+        match taken.iter().find(|(ours, _)| *ours == path) {
+            Some((_, what)) => {
+                Err(field.complain(format!("{} is {what}", path.display()), "use another path"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn listen(&self, field: &Field<'_, &str>) -> Result<ListenAddress, Complaint> {
+        if let Some(path) = field.value.strip_prefix("unix:") {
+            let path = socket_path(&field.with(path), self.base)?;
+            self.not_ours(&path, field)?;
+            return Ok(ListenAddress::Unix(path));
+        }
+        let address = field.value.strip_prefix("tcp:").and_then(|text| text.parse::<SocketAddr>().ok());
+        // Port 0 would mean another port at every start.
+        let address = address.filter(|address| address.port() != 0);
+        address.map(ListenAddress::Tcp).ok_or_else(|| {
+            field.complain(
+                format!("{:?} is no address to listen on", field.value),
+                "write \"unix:/run/larder/NAME.sock\", \"tcp:127.0.0.1:10809\" or \"tcp:[::1]:10809\"",
+            )
+        })
+    }
+
+    /// What only the whole document can tell.
+    fn all(&self, root: &Table<'_>, tenants: &[TenantConfig]) -> Result<(), Complaint> {
+        let volumes: usize = tenants.iter().map(|tenant| tenant.volumes.len()).sum();
+        if tenants.is_empty() {
+            return Err(root.complain("there is no tenant to serve", "add [[tenant]] and [[tenant.volume]]"));
+        }
+        if tenants.len() > TENANTS_MAX || volumes > VOLUMES_MAX {
+            let message = format!(
+                "{} tenants with {volumes} volumes are more than {TENANTS_MAX} with {VOLUMES_MAX}",
+                tenants.len()
+            );
+            return Err(
+                root.complain(message, "spread them over several daemons, each with a cache of its own")
+            );
+        }
+        let blocks = self.cache.blocks() as usize;
+        if blocks < tenants.len() {
+            let message = format!(
+                "{} tenants do not fit a cache of {blocks} blocks: each needs at least one",
+                tenants.len()
+            );
+            return Err(root.complain(message, "raise cache.size"));
+        }
+        Ok(())
+    }
+}
+
+/// An NBD URI, judged by the protocol's own rules.
+fn nbd_backing(field: &Field<'_, &str>) -> Result<BackingConfig, Complaint> {
+    field.value.parse().map(BackingConfig::Nbd).map_err(|error| {
+        let help = "write nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH, or the path of a file or block device";
+        field.complain(format!("{error}"), help)
+    })
+}

@@ -1,0 +1,227 @@
+//! Tests of the configuration: the documented form, every complaint word for word, and writing and reading back.
+
+mod complaints;
+
+use std::path::Path;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use complaints::{IN_THE_EXAMPLE, OF_WHOLE_TEXTS};
+
+const EXAMPLE: &str = r#"
+[cache]
+path = "/var/lib/larder/cache.img"   # a file or a block device
+size = "2GiB"                        # created (preallocated) where a file is absent
+block_size = "4KiB"
+
+[control]
+socket = "/run/larder/larder.sock"
+allocator = "eci"                    # or "static"
+epoch = "10m"
+
+[[tenant]]
+name = "db"
+quota = "1GiB"                       # optional
+write_policy = "auto"                # auto | wt | ro
+
+[[tenant.volume]]
+name = "db-root"
+backing = "/srv/db.img"
+nbd = "unix:/run/larder/db-root.sock"
+
+[[tenant]]
+name = "web"
+
+[[tenant.volume]]
+name = "web-root"
+backing = "nbd+unix:///web?socket=/run/web.sock"
+nbd = "tcp:127.0.0.1:10809"
+"#;
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(Path::new("larder.toml"), Path::new(""), text)
+}
+
+/// The example with one of its lines (named by how it starts) replaced.
+fn example_with(line: &str, replacement: &str) -> String {
+    assert_eq!(EXAMPLE.lines().filter(|l| l.starts_with(line)).count(), 1, "{line} names one line");
+    let replace = |l: &'static str| if l.starts_with(line) { replacement.to_owned() } else { l.to_owned() };
+    EXAMPLE.lines().map(replace).collect::<Vec<_>>().join("\n")
+}
+
+/// What is said about a text: the complaint, then the remedy.
+fn said(text: &str) -> String {
+    let error = parse(text).expect_err("the text is wrong");
+    format!("{error}\nhelp: {}", error.help())
+}
+
+#[test]
+fn the_documented_form_is_understood() {
+    let config = parse(EXAMPLE).expect("valid");
+    assert_eq!(config.cache.path, Path::new("/var/lib/larder/cache.img"));
+    assert_eq!(
+        (config.cache.size_bytes, config.cache.block_bytes, config.cache.blocks()),
+        (2 << 30, 4096, 524_288)
+    );
+    assert_eq!(config.control.allocator, AllocatorChoice::Eci);
+    assert_eq!(config.control.epoch, Duration::from_secs(600));
+    let [db, web] = &config.tenants[..] else { panic!("two tenants") };
+    assert_eq!(
+        (db.name.as_str(), db.quota_bytes, db.write_policy),
+        ("db", Some(1 << 30), PolicyChoice::Auto)
+    );
+    assert_eq!(db.volumes[0].backing, BackingConfig::Path("/srv/db.img".into()));
+    assert_eq!(db.volumes[0].listen, ListenAddress::Unix("/run/larder/db-root.sock".into()));
+    assert_eq!(
+        web.volumes[0].backing,
+        BackingConfig::Nbd("nbd+unix:///web?socket=/run/web.sock".parse().expect("a URI"))
+    );
+    assert_eq!(web.volumes[0].listen, ListenAddress::Tcp("127.0.0.1:10809".parse().expect("address")));
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    let text = "[cache]\npath = \"c\"\nsize = 8192\n[[tenant]]\nname = \"a\"\n\
+        [[tenant.volume]]\nname = \"v\"\nbacking = \"b\"\nnbd = \"unix:s\"\n";
+    let config = Config::parse(Path::new("larder.toml"), Path::new("/etc/larder"), text).expect("valid");
+    assert_eq!(
+        config.cache,
+        CacheConfig { path: "/etc/larder/c".into(), size_bytes: 8192, block_bytes: 4096 }
+    );
+    let control = ControlConfig {
+        socket: "/run/larder/larder.sock".into(),
+        allocator: AllocatorChoice::Eci,
+        epoch: Duration::from_secs(600),
+        min_blocks: 1000,
+        write_threshold: 0.5,
+        reactors: None,
+    };
+    assert_eq!(config.control, control);
+    assert_eq!((config.tenants[0].quota_bytes, config.tenants[0].write_policy), (None, PolicyChoice::Auto));
+    assert_eq!(config.tenants[0].volumes[0].listen, ListenAddress::Unix("/etc/larder/s".into()));
+}
+
+#[test]
+fn export_uris_can_be_pasted() {
+    let mut volume = parse(EXAMPLE).expect("valid").tenants[0].volumes[0].clone();
+    assert_eq!(volume.export_uri().to_string(), "nbd+unix:///db-root?socket=/run/larder/db-root.sock");
+    volume.listen = ListenAddress::Unix("/run/a b&c".into());
+    assert_eq!(volume.export_uri().to_string(), "nbd+unix:///db-root?socket=/run/a%20b%26c");
+    volume.listen = ListenAddress::Tcp("[::1]:10809".parse().expect("address"));
+    assert_eq!(volume.export_uri().to_string(), "nbd://[::1]:10809/db-root");
+}
+
+#[test]
+fn complaints_say_what_where_and_how_to_mend() {
+    for (line, replacement, expected) in IN_THE_EXAMPLE {
+        assert_eq!(said(&example_with(line, replacement)), *expected, "for {replacement}");
+    }
+    for (text, expected) in OF_WHOLE_TEXTS {
+        assert_eq!(said(text), *expected, "for {text}");
+    }
+}
+
+#[test]
+fn a_file_gives_its_directory_to_relative_paths() {
+    let directory = tempfile::tempdir().expect("tempdir");
+    let file = directory.path().join("larder.toml");
+    fs::write(&file, example_with("path", "path = \"./cache.img\"")).expect("writable");
+    assert_eq!(Config::load(&file).expect("valid").cache.path, directory.path().join("cache.img"));
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = Config::load(Path::new("/nonexistent/larder.toml")).expect_err("no such file");
+    assert_eq!(
+        format!("{error}\nhelp: {}", error.help()),
+        "cannot read the configuration: /nonexistent/larder.toml: No such file or directory (os error 2)\n\
+         help: name an existing file with --config, or create /nonexistent/larder.toml"
+    );
+}
+
+fn any_path() -> impl Strategy<Value = PathBuf> {
+    "(/[a-zA-Z0-9 \"\\\\'é#=._-]{1,12}){1,3}".prop_map(|path| Path::new(&path).components().collect())
+}
+
+fn any_listen() -> impl Strategy<Value = ListenAddress> {
+    let tcp = |(ip, port): (std::net::IpAddr, u16)| ListenAddress::Tcp((ip, port).into());
+    prop_oneof![any_path().prop_map(ListenAddress::Unix), (any::<std::net::IpAddr>(), 1_u16..).prop_map(tcp)]
+}
+
+fn any_backing() -> impl Strategy<Value = BackingConfig> {
+    let uri = |(port, name): (u16, String)| {
+        BackingConfig::Nbd(Uri { address: Address::Tcp { host: "fd00::7".into(), port }, export: name })
+    };
+    prop_oneof![any_path().prop_map(BackingConfig::Path), (1_u16.., "[a-zé?# ]{0,8}").prop_map(uri)]
+}
+
+fn any_tenants() -> impl Strategy<Value = Vec<TenantConfig>> {
+    let policy = (0_usize..3).prop_map(|i| PolicyChoice::NAMED[i].1);
+    let volumes = prop::collection::vec((any_backing(), any_listen()), 1..3);
+    let tenant = (prop::option::of(4096_u64..1 << 19), policy, volumes);
+    prop::collection::vec(tenant, 1..4)
+        .prop_map(|tenants| tenants.into_iter().enumerate().map(name_tenant).collect())
+}
+
+type Unnamed = (Option<u64>, PolicyChoice, Vec<(BackingConfig, ListenAddress)>);
+
+fn name_tenant((index, (quota_bytes, write_policy, volumes)): (usize, Unnamed)) -> TenantConfig {
+    let volume = |(v, (backing, listen))| VolumeConfig { name: format!("t{index}.v_{v}"), backing, listen };
+    let volumes = volumes.into_iter().enumerate().map(volume).collect();
+    TenantConfig { name: format!("t-{index}"), quota_bytes, write_policy, volumes }
+}
+
+fn any_config() -> impl Strategy<Value = Config> {
+    let cache = (any_path(), 4_u32..1 << 20, 0_u32..6).prop_map(|(path, units, shift)| CacheConfig {
+        path,
+        size_bytes: u64::from(units) * (512 << 10),
+        block_bytes: 4096 << shift,
+    });
+    let control = (
+        any_path(),
+        any::<bool>(),
+        1_000_u64..9_000_000,
+        any::<u32>(),
+        0.0..=1.0,
+        prop::option::of(1..257_u32),
+    );
+    let control =
+        control.prop_map(|(socket, eci, millis, min_blocks, write_threshold, reactors)| ControlConfig {
+            socket,
+            allocator: AllocatorChoice::NAMED[usize::from(eci)].1,
+            epoch: Duration::from_millis(millis),
+            min_blocks,
+            write_threshold,
+            reactors,
+        });
+    (cache, control, any_tenants()).prop_map(|(cache, control, tenants)| Config { cache, control, tenants })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn what_we_write_reads_back(config in any_config()) {
+        let text = config.to_string();
+        match parse(&text) {
+            Ok(read) => prop_assert_eq!(read, config),
+            // Random paths may meet, and small quotas may be below a large block: then that is what is said.
+            Err(error) => {
+                let said = error.to_string();
+                let expected = [" is used twice", " is the cache device", " is the control socket", "is less than a block"];
+                prop_assert!(expected.iter().any(|known| said.contains(known)), "{}", said);
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_panics(line in 0_usize..28, junk in "\\PC{0,20}") {
+        let mut lines: Vec<&str> = EXAMPLE.lines().collect();
+        lines[line] = &junk;
+        if let Err(error) = parse(&lines.join("\n")) {
+            prop_assert!(error.to_string().starts_with("larder.toml:"));
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Writing a configuration as TOML, such that reading it back gives the same configuration.
+
+use std::fmt;
+
+use super::{Config, TenantConfig, VolumeConfig};
+use crate::units::{ExactDuration, ExactSize};
+
+/// A string as a TOML literal.
+fn quoted(text: impl fmt::Display) -> toml::Value {
+    toml::Value::String(text.to_string())
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cache, control, tenants } = self;
+        writeln!(f, "[cache]")?;
+        writeln!(f, "path = {}", quoted(cache.path.display()))?;
+        writeln!(f, "size = \"{}\"", ExactSize(cache.size_bytes))?;
+        writeln!(f, "block_size = \"{}\"", ExactSize(cache.block_bytes.into()))?;
+        writeln!(f, "\n[control]")?;
+        writeln!(f, "socket = {}", quoted(control.socket.display()))?;
+        writeln!(f, "allocator = \"{}\"", control.allocator.as_str())?;
+        writeln!(f, "epoch = \"{}\"", ExactDuration(control.epoch))?;
+        writeln!(f, "min_blocks = {}", control.min_blocks)?;
+        writeln!(f, "write_threshold = {:?}", control.write_threshold)?;
+        if let Some(reactors) = control.reactors {
+            writeln!(f, "reactors = {reactors}")?;
+        }
+        tenants.iter().try_for_each(|tenant| write_tenant(f, tenant))
+    }
+}
+
+fn write_tenant(f: &mut fmt::Formatter<'_>, tenant: &TenantConfig) -> fmt::Result {
+    writeln!(f, "\n[[tenant]]")?;
+    writeln!(f, "name = {}", quoted(&tenant.name))?;
+    if let Some(bytes) = tenant.quota_bytes {
+        writeln!(f, "quota = \"{}\"", ExactSize(bytes))?;
+    }
+    writeln!(f, "write_policy = \"{}\"", tenant.write_policy.as_str())?;
+    tenant.volumes.iter().try_for_each(|volume| write_volume(f, volume))
+}
+
+fn write_volume(f: &mut fmt::Formatter<'_>, volume: &VolumeConfig) -> fmt::Result {
+    writeln!(f, "\n[[tenant.volume]]")?;
+    writeln!(f, "name = {}", quoted(&volume.name))?;
+    writeln!(f, "backing = {}", quoted(&volume.backing))?;
+    writeln!(f, "nbd = {}", quoted(&volume.listen))
+}

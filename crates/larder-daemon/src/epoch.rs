@@ -1,0 +1,288 @@
+//! The deciding part of the loop of an epoch: accesses in, sizes and write policies out.
+//!
+//! It knows no clock, thread or device, so that a simulator can run the very same loop over a trace: it calls
+//! [`EpochLoop::observe`] for every read and write, and [`EpochLoop::decide`] whenever an epoch is over. What surrounds it
+//! in the daemon is in [`crate::analyzer`].
+
+use larder_alloc::{
+    AllocError, Allocator, ConfiguredPolicy, Constraints, Decision, Static, Tenant, WritePolicyChoice,
+};
+use larder_locality::{AccessKind, EpochFindings, ReuseTracker, block_key, blocks_of};
+
+/// Each tenant's tracker remembers this many times the blocks of the cache: distances up to there are exact, and no
+/// cache of this size could serve longer ones.
+const TRACKED_CACHES: u32 = 2;
+
+/// What a tracker remembers at least, in blocks: small caches still learn what a larger one would bring.
+const TRACKED_BLOCKS_MIN: u32 = 1 << 16;
+
+/// A read or write of a tenant, as the monitor saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Index of the tenant.
+    pub tenant: usize,
+    /// Any number that tells the tenant's volumes apart.
+    pub volume: u16,
+    /// What it does.
+    pub kind: AccessKind,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub len: u64,
+}
+
+/// What the loop knows of a tenant from the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopTenant {
+    /// Its name.
+    pub name: String,
+    /// The quota configured, in blocks, if there is one.
+    pub quota_blocks: Option<u32>,
+    /// The write policy configured.
+    pub write_policy: ConfiguredPolicy,
+}
+
+/// What the loop knows of the cache from the start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoopConfig {
+    /// Bytes in a block.
+    pub block_bytes: u32,
+    /// Blocks of the cache.
+    pub cache_blocks: u32,
+    /// The least that a tenant gets, in blocks, while the cache has that much for everybody.
+    pub min_blocks: u32,
+    /// The share of writes to known blocks from which `auto` means `ro`, from 0 to 1.
+    pub write_threshold: f64,
+    /// Seed of the trackers' hash functions; no result depends on it.
+    pub seed: u64,
+}
+
+/// A tenant's standing at the end of an epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The epoch at whose end it was decided, from 1; 0 for the start.
+    pub epoch: u64,
+    /// What was decided, and why.
+    pub decision: Decision,
+    /// The size that the useful reuse distance of that epoch asks for, in blocks; 0 where nothing was read again.
+    pub urd_blocks: u64,
+    /// The size that the plain reuse distance of that epoch asks for, in blocks; 0 where nothing was accessed again.
+    pub trd_blocks: u64,
+}
+
+/// The loop: one tracker per tenant, and the allocator.
+pub struct EpochLoop {
+    config: LoopConfig,
+    allocator: Box<dyn Allocator + Send>,
+    tenants: Vec<LoopTenant>,
+    trackers: Vec<ReuseTracker>,
+    standings: Vec<Standing>,
+    epoch: u64,
+}
+
+impl EpochLoop {
+    /// A loop at its start: every tenant stands where the static allocator puts it, which is its configured quota or an
+    /// equal share of the rest.
+    ///
+    /// # Errors
+    /// When the configured quotas exceed the cache.
+    pub fn new(
+        config: LoopConfig,
+        allocator: Box<dyn Allocator + Send>,
+        tenants: Vec<LoopTenant>,
+    ) -> Result<Self, AllocError> {
+        let tracked = config.cache_blocks.saturating_mul(TRACKED_CACHES).max(TRACKED_BLOCKS_MIN);
+        let trackers = tenants.iter().map(|_| ReuseTracker::with_seed(tracked, config.seed)).collect();
+        let nothing = Decision {
+            quota_blocks: 0,
+            write_policy: WritePolicyChoice::WriteThrough,
+            reason: String::new(),
+        };
+        let at_start = Standing { epoch: 0, decision: nothing, urd_blocks: 0, trd_blocks: 0 };
+        let standings = vec![at_start; tenants.len()];
+        let mut new = Self { config, allocator, tenants, trackers, standings, epoch: 0 };
+        let decisions = Static.allocate(&new.inputs(&[]), &new.constraints())?;
+        new.stand(decisions, &[]);
+        Ok(new)
+    }
+
+    /// An access. One of an unknown tenant is ignored. Takes time in the number of blocks that it touches.
+    pub fn observe(&mut self, access: &Access) {
+        let Some(tracker) = self.trackers.get_mut(access.tenant) else { return };
+        let blocks = blocks_of(access.offset, access.len, self.config.block_bytes);
+        let (first, end) = (block_key(access.volume, blocks.start), block_key(access.volume, blocks.end));
+        tracker.observe_blocks(first..end, access.kind);
+    }
+
+    /// The epoch is over: decide for all tenants.
+    ///
+    /// # Errors
+    /// When the allocator cannot decide; then every tenant keeps what it has, and the epoch counts all the same.
+    pub fn decide(&mut self) -> Result<&[Standing], AllocError> {
+        self.epoch += 1;
+        let findings: Vec<_> = self.trackers.iter_mut().map(ReuseTracker::finish_epoch).collect();
+        let inputs = inputs(&self.tenants, &self.standings, &self.config, &findings);
+        let constraints = self.constraints();
+        let decisions = self.allocator.allocate(&inputs, &constraints)?;
+        self.stand(decisions, &findings);
+        Ok(&self.standings)
+    }
+
+    /// The tenants, as given.
+    pub fn tenants(&self) -> &[LoopTenant] {
+        &self.tenants
+    }
+
+    /// Where the tenants stand since the last decision.
+    pub fn standings(&self) -> &[Standing] {
+        &self.standings
+    }
+
+    /// Epochs that are over.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Bytes of memory that the trackers hold.
+    pub fn memory_bytes(&self) -> usize {
+        self.trackers.iter().map(ReuseTracker::memory_bytes).sum()
+    }
+
+    fn inputs<'a>(&'a self, findings: &'a [EpochFindings]) -> Vec<Tenant<'a>> {
+        inputs(&self.tenants, &self.standings, &self.config, findings)
+    }
+
+    fn constraints(&self) -> Constraints {
+        Constraints { cache_blocks: self.config.cache_blocks, write_threshold: self.config.write_threshold }
+    }
+
+    /// Take decisions over, with the findings (none at the start) that led to them.
+    fn stand(&mut self, decisions: Vec<Decision>, findings: &[EpochFindings]) {
+        for (index, decision) in decisions.into_iter().enumerate().take(self.standings.len()) {
+            let found = findings.get(index);
+            self.standings[index] = Standing {
+                epoch: self.epoch,
+                decision,
+                urd_blocks: found.map_or(0, EpochFindings::urd_blocks),
+                trd_blocks: found.map_or(0, EpochFindings::trd_blocks),
+            };
+        }
+    }
+}
+
+/// The tenants as an allocator sees them. A free function, so that the allocator can be borrowed beside it.
+fn inputs<'a>(
+    tenants: &'a [LoopTenant],
+    standings: &'a [Standing],
+    config: &LoopConfig,
+    findings: &'a [EpochFindings],
+) -> Vec<Tenant<'a>> {
+    let input = |(index, (tenant, standing)): (usize, (&'a LoopTenant, &'a Standing))| Tenant {
+        name: &tenant.name,
+        quota_blocks: standing.decision.quota_blocks,
+        write_policy: standing.decision.write_policy,
+        findings: findings.get(index),
+        configured_policy: tenant.write_policy,
+        configured_quota_blocks: tenant.quota_blocks,
+        min_blocks: config.min_blocks,
+    };
+    tenants.iter().zip(standings).enumerate().map(input).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u64 = 4096;
+
+    fn config(cache_blocks: u32) -> LoopConfig {
+        LoopConfig { block_bytes: BLOCK as u32, cache_blocks, min_blocks: 2, write_threshold: 0.5, seed: 1 }
+    }
+
+    fn tenant(name: &str, quota_blocks: Option<u32>) -> LoopTenant {
+        LoopTenant { name: name.into(), quota_blocks, write_policy: ConfiguredPolicy::Auto }
+    }
+
+    fn eci(cache_blocks: u32, quotas: &[Option<u32>]) -> EpochLoop {
+        let allocator = larder_alloc::by_name("eci").expect("known");
+        let tenants = quotas.iter().map(|quota| tenant("t", *quota)).collect();
+        EpochLoop::new(config(cache_blocks), allocator, tenants).expect("fits")
+    }
+
+    fn access(tenant: usize, kind: AccessKind, block: u64) -> Access {
+        Access { tenant, volume: 0, kind, offset: block * BLOCK, len: BLOCK }
+    }
+
+    fn quotas(epochs: &EpochLoop) -> Vec<u32> {
+        epochs.standings().iter().map(|standing| standing.decision.quota_blocks).collect()
+    }
+
+    #[test]
+    fn the_start_is_as_configured_and_the_rest_is_shared() {
+        assert_eq!(quotas(&eci(100, &[Some(40), None, None])), [40, 30, 30]);
+        let allocator = larder_alloc::by_name("static").expect("known");
+        let error = EpochLoop::new(config(100), allocator, vec![tenant("t", Some(101))]).err();
+        assert!(matches!(error, Some(AllocError::QuotasExceedCache { .. })));
+    }
+
+    #[test]
+    fn sizes_follow_what_is_read_again() {
+        let mut epochs = eci(100, &[None, None]);
+        for _ in 0..2 {
+            (0..10).for_each(|block| epochs.observe(&access(0, AccessKind::Read, block)));
+            (0..50).for_each(|block| epochs.observe(&access(1, AccessKind::Read, block)));
+        }
+        let standings = epochs.decide().expect("decided");
+        let seen: Vec<_> =
+            standings.iter().map(|s| (s.epoch, s.urd_blocks, s.decision.quota_blocks)).collect();
+        assert_eq!(seen, [(1, 10, 10), (1, 50, 50)]);
+        // Nothing happens in the second epoch: both fall back to the minimum.
+        assert_eq!(epochs.decide().map(|s| s[0].epoch), Ok(2));
+        assert_eq!(quotas(&epochs), [2, 2]);
+    }
+
+    #[test]
+    fn writers_become_read_only_and_come_back() {
+        let mut epochs = eci(100, &[None]);
+        for kind in [AccessKind::Write, AccessKind::Read] {
+            for _ in 0..9 {
+                (0..4).for_each(|block| epochs.observe(&access(0, kind, block)));
+            }
+            epochs.decide().expect("decided");
+            let policy = epochs.standings()[0].decision.write_policy;
+            let expected = if kind == AccessKind::Write {
+                WritePolicyChoice::ReadOnly
+            } else {
+                WritePolicyChoice::WriteThrough
+            };
+            assert_eq!(policy, expected);
+        }
+    }
+
+    #[test]
+    fn volumes_of_a_tenant_are_told_apart() {
+        let mut epochs = eci(100, &[None]);
+        epochs.observe(&access(0, AccessKind::Read, 7));
+        epochs.observe(&Access { volume: 1, ..access(0, AccessKind::Read, 7) });
+        epochs.observe(&access(0, AccessKind::Read, 7));
+        assert_eq!(epochs.decide().map(|standings| standings[0].urd_blocks), Ok(2));
+    }
+
+    #[test]
+    fn figure_5_of_eci_cache() {
+        let mut epochs = eci(100, &[None]);
+        for (kind, block) in [('W', 1), ('W', 2), ('R', 1), ('W', 3), ('W', 4), ('W', 5), ('W', 2)] {
+            let kind = if kind == 'W' { AccessKind::Write } else { AccessKind::Read };
+            epochs.observe(&access(0, kind, block));
+        }
+        let standing = epochs.decide().expect("decided")[0].clone();
+        assert_eq!((standing.trd_blocks, standing.urd_blocks), (5, 2));
+    }
+
+    #[test]
+    fn an_unknown_tenant_is_ignored() {
+        let mut epochs = eci(100, &[None]);
+        epochs.observe(&access(9, AccessKind::Read, 0));
+        assert!(epochs.decide().is_ok());
+    }
+}

@@ -1,0 +1,66 @@
+//! Which reactor serves which tenant.
+//!
+//! Tenants are spread in turn; all volumes of a tenant are on its reactor, since they share a partition that only one
+//! thread may touch.
+
+use std::thread;
+
+use larder_engine::TenantId;
+
+use crate::analyzer::Routes;
+use crate::config::Config;
+
+/// The place of a tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Index of the reactor.
+    pub reactor: usize,
+    /// The tenant's identity there.
+    pub tenant: TenantId,
+}
+
+/// Reactors that a configuration gets: as many as it asks for, or one per core, but never more than tenants.
+pub fn reactor_count(config: &Config) -> usize {
+    let cores = || thread::available_parallelism().map_or(1, usize::from);
+    let wanted = config.control.reactors.map_or_else(cores, |reactors| reactors as usize);
+    wanted.clamp(1, config.tenants.len().max(1))
+}
+
+/// The places of `tenants` tenants on `reactors` reactors, in turn. Identities are dense from zero on each reactor, in
+/// the order of the configuration, as the engine gives them.
+pub fn in_turn(tenants: usize, reactors: usize) -> Vec<Place> {
+    let reactors = reactors.max(1);
+    let place = |index| {
+        let tenant = u16::try_from(index / reactors).unwrap_or(u16::MAX);
+        Place { reactor: index % reactors, tenant: TenantId(tenant) }
+    };
+    (0..tenants).map(place).collect()
+}
+
+/// The tenants of each reactor, by their identity there.
+pub fn routes(places: &[Place], reactors: usize) -> Routes {
+    let mut routes = vec![Vec::new(); reactors];
+    for (index, place) in places.iter().enumerate() {
+        if let Some(tenants) = routes.get_mut(place.reactor) {
+            tenants.push(index);
+        }
+    }
+    routes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tenants_take_turns_and_are_found_again() {
+        let places = in_turn(5, 2);
+        let shown: Vec<_> = places.iter().map(|place| (place.reactor, place.tenant.0)).collect();
+        assert_eq!(shown, [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)]);
+        let routes = routes(&places, 2);
+        assert_eq!(routes, [vec![0, 2, 4], vec![1, 3]]);
+        for (index, place) in places.iter().enumerate() {
+            assert_eq!(routes[place.reactor][place.tenant.0 as usize], index);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The daemon's life: check everything, start everything, wait for a signal, stop everything.
+//!
+//! Nothing is written before everything that can be judged has been judged. The order at the start is therefore:
+//! configuration, backings, cache device ([`check`] ends here), addresses, control socket, and only then the cache's
+//! header, the analyzer and the reactors. The order at the end is: reactors (which finish what is in flight, flush the
+//! backings and remove their sockets), analyzer, control socket, and last the lock on the cache device.
+
+mod checked;
+mod error;
+mod plan;
+mod running;
+mod signals;
+
+use crate::config::Config;
+use checked::Checked;
+use running::Running;
+use signals::Signals;
+
+pub use error::ServeError;
+
+/// Find out whether a configuration can be served: open its backings and its cache device, and let go of them again.
+/// Nothing is written, no address is bound.
+///
+/// # Errors
+/// The first thing that stands in the way.
+pub fn check(config: &Config) -> Result<(), ServeError> {
+    Checked::new(config).map(drop)
+}
+
+/// Serve a configuration until SIGTERM or SIGINT. A second signal ends the process at once.
+///
+/// # Errors
+/// When it cannot be started (then nothing has been written, unless starting threads was what failed), when a reactor
+/// ends by itself, or when not everything could be finished in the end.
+pub fn serve(config: &Config) -> Result<(), ServeError> {
+    let signals = Signals::catch()?;
+    let running = Running::start(config, Checked::new(config)?)?;
+    running.announce();
+    let alive = signals.wait(|| running.is_alive());
+    running.stop()?;
+    if alive { Ok(()) } else { Err(ServeError::ReactorEnded) }
+}

@@ -1,0 +1,168 @@
+//! Everything that a configuration names, opened and judged, with nothing written.
+
+use std::fs::{self, File, TryLockError};
+use std::hash::{BuildHasher, RandomState};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use larder_alloc::{Allocator, ConfiguredPolicy, Eci, Static, WritePolicyChoice};
+use larder_io::{Backing, CacheError, CachePlan, CacheSpec, FileDevice};
+
+use super::ServeError;
+use crate::config::{
+    AllocatorChoice, BackingConfig, CacheConfig, Config, PolicyChoice, TenantConfig, VolumeConfig,
+};
+use crate::epoch::{EpochLoop, LoopConfig, LoopTenant};
+
+/// How long to wait for locks that somebody holds. The kernel closes the files of a daemon that was killed only after it
+/// has wound its rings down, which may be after its process is gone: a restart at once must not fail for that.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How often to try.
+const LOCK_EVERY: Duration = Duration::from_millis(50);
+
+/// What passed.
+pub(super) struct Checked {
+    /// The backings of each tenant's volumes, in the order of the configuration.
+    pub backings: Vec<Vec<Backing>>,
+    /// The cache device, locked if it exists.
+    pub plan: CachePlan,
+    /// The loop at its start, for the blocks that the device has.
+    pub epochs: EpochLoop,
+}
+
+impl Checked {
+    /// Open and judge.
+    pub fn new(config: &Config) -> Result<Self, ServeError> {
+        let volumes = |tenant: &TenantConfig| tenant.volumes.iter().map(open_backing).collect();
+        let backings = config.tenants.iter().map(volumes).collect::<Result<Vec<Vec<_>>, _>>()?;
+        all_different(config)?;
+        let free_by = Instant::now() + LOCK_PATIENCE;
+        for (volume, backing) in config.volumes().zip(backings.iter().flatten()) {
+            if let Backing::File(device) = backing {
+                lock(volume, device, free_by)?;
+            }
+        }
+        let plan = cache_plan(&config.cache, free_by)?;
+        let epochs = epoch_loop(config, plan.blocks())?;
+        Ok(Self { backings, plan, epochs })
+    }
+}
+
+fn open_backing(volume: &VolumeConfig) -> Result<Backing, ServeError> {
+    let opened = match &volume.backing {
+        BackingConfig::Path(path) => FileDevice::open_backing(path).map(Backing::File).map_err(Into::into),
+        BackingConfig::Nbd(uri) => larder_io::NbdBacking::connect(uri).map(Backing::Nbd).map_err(Into::into),
+    };
+    opened.map_err(|source| ServeError::Backing { volume: volume.name.clone(), source })
+}
+
+/// Refuse two paths that lead to one file or device, of two volumes or of a volume and the cache: the texts in the
+/// configuration differ, but links may not.
+fn all_different(config: &Config) -> Result<(), ServeError> {
+    let paths = config.volumes().filter_map(|volume| match &volume.backing {
+        BackingConfig::Path(path) => Some(path.as_path()),
+        BackingConfig::Nbd(_) => None,
+    });
+    let mut seen: Vec<(Identity, &Path)> = Vec::new();
+    for path in paths.chain([config.cache.path.as_path()]) {
+        // What is absent (the cache, before its first use) is the same as nothing else.
+        let Some(identity) = identity(path) else { continue };
+        if let Some((_, first)) = seen.iter().find(|(other, _)| *other == identity) {
+            let (first, second) = (first.display().to_string(), path.display().to_string());
+            return Err(ServeError::SameDisk { first, second });
+        }
+        seen.push((identity, path));
+    }
+    Ok(())
+}
+
+/// What makes two paths the same disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Identity {
+    /// The number of a block device.
+    Device(u64),
+    /// Device and inode of a file.
+    File(u64, u64),
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    let meta = fs::metadata(path).ok()?;
+    let device = meta.file_type().is_block_device();
+    Some(if device { Identity::Device(meta.rdev()) } else { Identity::File(meta.dev(), meta.ino()) })
+}
+
+/// Lock a backing that is a file against a second daemon: two caches over one disk would serve stale data. The lock
+/// lives as long as the device's own handle. Block devices are left alone: udev takes the same lock on them.
+fn lock(volume: &VolumeConfig, device: &FileDevice, free_by: Instant) -> Result<(), ServeError> {
+    if device.is_block_device() {
+        return Ok(());
+    }
+    let path = device.path().display().to_string();
+    let try_lock = || {
+        let handle = device.as_fd().try_clone_to_owned().map_err(TryLockError::Error)?;
+        File::from(handle).try_lock()
+    };
+    match until_free(free_by, try_lock, |error| matches!(error, TryLockError::WouldBlock)) {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(ServeError::BackingInUse { volume: volume.name.clone(), path }),
+        Err(TryLockError::Error(error)) => {
+            tracing::warn!(path, %error, "cannot lock the backing: nothing guards it against a second daemon");
+            Ok(())
+        }
+    }
+}
+
+/// Check the cache device.
+fn cache_plan(cache: &CacheConfig, free_by: Instant) -> Result<CachePlan, ServeError> {
+    let (path, size, block_bytes) = (&cache.path, cache.size_bytes, cache.block_bytes);
+    let check = || CachePlan::check(CacheSpec { path: path.clone(), size, block_bytes });
+    Ok(until_free(free_by, check, |error| matches!(error, CacheError::InUse { .. }))?)
+}
+
+/// Try until it is no longer `taken`, or the time is up.
+fn until_free<T, E>(
+    free_by: Instant,
+    mut attempt: impl FnMut() -> Result<T, E>,
+    taken: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    loop {
+        match attempt() {
+            Err(error) if taken(&error) && Instant::now() < free_by => thread::sleep(LOCK_EVERY),
+            outcome => return outcome,
+        }
+    }
+}
+
+/// The loop over a cache of that many blocks.
+fn epoch_loop(config: &Config, cache_blocks: u32) -> Result<EpochLoop, ServeError> {
+    let allocator: Box<dyn Allocator + Send> = match config.control.allocator {
+        AllocatorChoice::Eci => Box::new(Eci),
+        AllocatorChoice::Static => Box::new(Static),
+    };
+    let tenant = |tenant: &TenantConfig| LoopTenant {
+        name: tenant.name.clone(),
+        quota_blocks: tenant.quota_bytes.map(|bytes| config.cache.blocks_in(bytes)),
+        write_policy: configured_policy(tenant.write_policy),
+    };
+    let settings = LoopConfig {
+        block_bytes: config.cache.block_bytes,
+        cache_blocks,
+        min_blocks: config.control.min_blocks,
+        write_threshold: config.control.write_threshold,
+        // A guest that knew the seed could slow the analyzer down by its choice of blocks.
+        seed: RandomState::new().hash_one(cache_blocks),
+    };
+    Ok(EpochLoop::new(settings, allocator, config.tenants.iter().map(tenant).collect())?)
+}
+
+fn configured_policy(choice: PolicyChoice) -> ConfiguredPolicy {
+    match choice {
+        PolicyChoice::Auto => ConfiguredPolicy::Auto,
+        PolicyChoice::WriteThrough => ConfiguredPolicy::Fixed(WritePolicyChoice::WriteThrough),
+        PolicyChoice::ReadOnly => ConfiguredPolicy::Fixed(WritePolicyChoice::ReadOnly),
+    }
+}

@@ -1,0 +1,91 @@
+//! Why the daemon does not serve, each with what the operator can do.
+
+use std::io;
+
+use larder_alloc::AllocError;
+use larder_export::nbd;
+use larder_io::{BackingError, CacheError, OpenError, ReactorError};
+use thiserror::Error;
+
+use crate::control_socket;
+
+/// Why the daemon does not start, or does not go on.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// A backing cannot be used.
+    #[error("volume \"{volume}\": {source}")]
+    Backing {
+        /// The volume.
+        volume: String,
+        /// What is wrong with its backing.
+        source: BackingError,
+    },
+    /// A backing is locked by somebody else.
+    #[error("volume \"{volume}\": {path} is in use by another daemon")]
+    BackingInUse {
+        /// The volume.
+        volume: String,
+        /// Its backing.
+        path: String,
+    },
+    /// Two names of one disk.
+    #[error("{first} and {second} are the same disk")]
+    SameDisk {
+        /// One name.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// The cache device cannot be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// The quotas do not fit the device.
+    #[error("the cache device is smaller than the quotas: {0}")]
+    Quotas(#[from] AllocError),
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Listen(#[from] nbd::BindError),
+    /// The control socket cannot be had.
+    #[error(transparent)]
+    Control(#[from] control_socket::BindError),
+    /// A reactor does not start, or does not end well.
+    #[error(transparent)]
+    Reactor(#[from] ReactorError),
+    /// A reactor ended by itself; the log says more.
+    #[error("a reactor ended while it was needed")]
+    ReactorEnded,
+    /// The system refused something.
+    #[error("cannot {action}: {source}")]
+    Os {
+        /// What was tried.
+        action: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl ServeError {
+    /// What the operator can do about it.
+    pub fn help(&self) -> String {
+        match self {
+            Self::Backing { source, .. } => source.remedy(),
+            Self::BackingInUse { path, .. } => {
+                format!("find out who uses it (fuser -v {path}) and stop that first")
+            }
+            Self::SameDisk { .. } => "give the cache and each volume a disk of its own".into(),
+            // A cache file that is missing is created, so what is missing is its directory.
+            Self::Cache(CacheError::Open(OpenError::Missing { path })) => {
+                format!("create the directory: mkdir -p {}", path.display())
+            }
+            Self::Cache(error) => error.remedy(),
+            Self::Quotas(_) => "lower a quota by a block, or let the daemon create the cache file".into(),
+            Self::Listen(error) => error.remedy(),
+            Self::Control(error) => error.help(),
+            Self::Reactor(ReactorError::Ring(_)) => {
+                "allow io_uring: sysctl kernel.io_uring_disabled=0, and a seccomp profile that lets it through".into()
+            }
+            Self::Reactor(_) | Self::ReactorEnded => "look at the log above, and report it as a bug".into(),
+            Self::Os { .. } => "check the limits on threads, memory and open files (ulimit -a)".into(),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The reactors before they run: which tenants and volumes each serves, and what each address offers.
+
+use std::collections::BTreeMap;
+
+use larder_alloc::WritePolicyChoice;
+use larder_engine::WritePolicy;
+use larder_export::nbd::{Export, ExportTable, ListenAddress, Listener, NbdCommand, NbdFrontend};
+use larder_io::{Backing, CacheDevice, Handle, ReactorBuilder, ReactorConfig, SharedPool};
+
+use super::ServeError;
+use crate::analyzer::Analyzer;
+use crate::config::{Config, TenantConfig};
+use crate::epoch::Standing;
+use crate::placement::Place;
+
+/// Reactors to be.
+pub(super) struct ReactorPlan {
+    /// Ready to be started, with their tenants, volumes and monitors.
+    pub builders: Vec<ReactorBuilder>,
+    exports: BTreeMap<ListenAddress, Vec<Export>>,
+}
+
+impl ReactorPlan {
+    /// `count` reactors on one cache device, without tenants.
+    pub fn new(cache: &CacheDevice, count: usize, analyzer: &Analyzer) -> Result<Self, ServeError> {
+        let pool = SharedPool::new(cache.blocks());
+        let builder = |index| {
+            let config = ReactorConfig { name: format!("reactor-{index}"), ..ReactorConfig::default() };
+            let mut builder = ReactorBuilder::new(config, cache, pool.clone())?;
+            builder.monitor(analyzer.sink(index));
+            Ok(builder)
+        };
+        let builders = (0..count).map(builder).collect::<Result<_, ServeError>>()?;
+        Ok(Self { builders, exports: BTreeMap::new() })
+    }
+
+    /// Put every tenant in its place, with its first quota and policy. Everything is in the order of the configuration.
+    pub fn add_tenants(
+        &mut self,
+        config: &Config,
+        places: &[Place],
+        standings: &[Standing],
+        backings: Vec<Vec<Backing>>,
+    ) -> Result<(), ServeError> {
+        let tenants = config.tenants.iter().zip(places).zip(standings).zip(backings);
+        tenants.into_iter().try_for_each(|(((tenant, place), standing), backings)| {
+            self.add_tenant(tenant, *place, standing, backings)
+        })
+    }
+
+    fn add_tenant(
+        &mut self,
+        tenant: &TenantConfig,
+        place: Place,
+        standing: &Standing,
+        backings: Vec<Backing>,
+    ) -> Result<(), ServeError> {
+        let reactor = place.reactor;
+        let builder = &mut self.builders[reactor];
+        let policy = engine_policy(standing.decision.write_policy);
+        let id = builder.add_tenant(standing.decision.quota_blocks, policy)?;
+        debug_assert_eq!(id, place.tenant, "identities are dense, in the order of the configuration");
+        for (config, backing) in tenant.volumes.iter().zip(backings) {
+            let volume = builder.add_volume(id, backing)?;
+            let info = builder.volume(volume).expect("it was added just now");
+            let (name, description) = (config.name.clone(), format!("a volume of {}", tenant.name));
+            let export = Export { name, description, reactor, volume, info };
+            self.exports.entry(config.listen.clone()).or_default().push(export);
+        }
+        Ok(())
+    }
+
+    /// The frontend of each reactor. A listener belongs to the reactor of its first volume, which hands clients of the
+    /// others over.
+    pub fn frontends(
+        &mut self,
+        listeners: Vec<Listener>,
+        reactors: &[Handle<NbdCommand>],
+    ) -> Vec<NbdFrontend> {
+        let mut listeners_of: Vec<Vec<_>> = reactors.iter().map(|_| Vec::new()).collect();
+        for listener in listeners {
+            let exports = self.exports.remove(listener.address()).unwrap_or_default();
+            let reactor = exports.first().map_or(0, |export| export.reactor);
+            listeners_of[reactor].push((listener, ExportTable::new(exports)));
+        }
+        let frontend = |(index, listeners)| NbdFrontend::new(index, reactors.to_vec(), listeners);
+        listeners_of.into_iter().enumerate().map(frontend).collect()
+    }
+}
+
+/// The engine's word for a decision's.
+pub(super) fn engine_policy(choice: WritePolicyChoice) -> WritePolicy {
+    match choice {
+        WritePolicyChoice::WriteThrough => WritePolicy::WriteThrough,
+        WritePolicyChoice::ReadOnly => WritePolicy::ReadOnly,
+    }
+}

@@ -1,0 +1,317 @@
+//! What the daemon tells of itself: the object of `larder status --json`.
+//!
+//! The names of the keys are a promise to scripts: keys are added, never renamed. Counters run from the start of the
+//! daemon. "Blocks" are blocks of the cache (`cache.block_bytes`); latencies are means since the start, in seconds, and
+//! `null` where nothing was measured.
+
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+
+/// The whole object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Version of the daemon.
+    pub version: String,
+    /// Seconds since the daemon was ready.
+    pub uptime_seconds: f64,
+    /// The allocator's name, as configured.
+    pub allocator: String,
+    /// Epochs that have ended.
+    pub epoch: u64,
+    /// Length of an epoch, in seconds.
+    pub epoch_seconds: f64,
+    /// Requests that the monitor lost because the analyzer was behind; they were served, but not counted in distances.
+    pub monitor_dropped: u64,
+    /// Bytes of memory that the analyzer holds for reuse distances; not part of `cache.memory_bytes`.
+    pub analyzer_memory_bytes: u64,
+    /// The cache device.
+    pub cache: CacheStatus,
+    /// The tenants, in the order of the configuration.
+    pub tenants: Vec<TenantStatus>,
+}
+
+/// The cache device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CacheStatus {
+    /// File or block device.
+    pub path: String,
+    /// Bytes of cached data that fit.
+    pub size_bytes: u64,
+    /// Bytes in a block.
+    pub block_bytes: u32,
+    /// Blocks that fit.
+    pub blocks: u32,
+    /// Blocks that nobody holds.
+    pub free_blocks: u32,
+    /// Bytes of memory for index, replacement and slots, of all tenants.
+    pub memory_bytes: u64,
+    /// Is it used?
+    pub state: CacheState,
+    /// Failed operations on the cache device.
+    pub errors: u64,
+    /// Mean time of a read from the cache device.
+    pub read_latency_seconds: Option<f64>,
+    /// Mean time of a write to the cache device.
+    pub write_latency_seconds: Option<f64>,
+}
+
+/// The health of the cache device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheState {
+    /// No operation on it has failed.
+    Ok,
+    /// Operations failed, and it is still used.
+    Degraded,
+    /// At least one reactor gave it up: everything there goes to the backings.
+    Failed,
+}
+
+impl CacheState {
+    /// The name in the JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Degraded => "degraded",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One tenant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TenantStatus {
+    /// Its name.
+    pub name: String,
+    /// Blocks that it may hold.
+    pub quota_blocks: u32,
+    /// Blocks that it holds; above the quota for a short while after that was lowered.
+    pub occupied_blocks: u32,
+    /// Blocks that are newer on the cache device than on the backing.
+    pub dirty_blocks: u32,
+    /// The policy in force: `wt` or `ro`.
+    pub write_policy: String,
+    /// Block reads served without reading the backing.
+    pub read_hits: u64,
+    /// Block reads that read the backing.
+    pub read_misses: u64,
+    /// Block writes that found the block cached.
+    pub write_hits: u64,
+    /// Block writes that did not.
+    pub write_misses: u64,
+    /// Blocks that left to make room or because the quota fell.
+    pub evictions: u64,
+    /// Blocks that left because a write, discard or write-zeroes made them stale.
+    pub invalidations: u64,
+    /// Blocks written to the SSD, by cause.
+    pub ssd_writes: SsdWrites,
+    /// Bytes written to the SSD, by cause.
+    pub ssd_write_bytes: SsdWrites,
+    /// Blocks read from the backings.
+    pub backing_reads: u64,
+    /// Blocks written to the backings.
+    pub backing_writes: u64,
+    /// Failed operations on the cache device.
+    pub cache_errors: u64,
+    /// Failed operations on the backings.
+    pub backing_errors: u64,
+    /// The size that the useful reuse distance of the last epoch asks for, in blocks; 0 before the first epoch ends, or
+    /// where nothing was read again.
+    pub urd_blocks: u64,
+    /// The size that the plain reuse distance of the last epoch asks for, in blocks; 0 likewise.
+    pub trd_blocks: u64,
+    /// The last decision.
+    pub decision: DecisionStatus,
+    /// Its volumes, in the order of the configuration.
+    pub volumes: Vec<VolumeStatus>,
+}
+
+impl TenantStatus {
+    /// Block reads served from the cache over all block reads, from 0 to 1; `None` before the first read.
+    pub fn read_hit_ratio(&self) -> Option<f64> {
+        ratio(self.read_hits, self.read_misses)
+    }
+
+    /// Block writes that found the block cached over all block writes, from 0 to 1; `None` before the first write.
+    pub fn write_hit_ratio(&self) -> Option<f64> {
+        ratio(self.write_hits, self.write_misses)
+    }
+}
+
+fn ratio(hits: u64, misses: u64) -> Option<f64> {
+    let all = hits + misses;
+    (all > 0).then(|| hits as f64 / all as f64)
+}
+
+/// Writes to the SSD by cause, in blocks or in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SsdWrites {
+    /// Copies of what was read from the backing.
+    pub fill: u64,
+    /// What guests wrote.
+    pub guest_write: u64,
+    /// Blocks moved into the cache ahead of use.
+    pub promotion: u64,
+    /// The cache's own records.
+    pub metadata: u64,
+    /// All of these.
+    pub total: u64,
+}
+
+impl SsdWrites {
+    /// With its total.
+    pub fn new(fill: u64, guest_write: u64, promotion: u64, metadata: u64) -> Self {
+        Self { fill, guest_write, promotion, metadata, total: fill + guest_write + promotion + metadata }
+    }
+}
+
+impl Add for SsdWrites {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self::new(
+            self.fill + other.fill,
+            self.guest_write + other.guest_write,
+            self.promotion + other.promotion,
+            self.metadata + other.metadata,
+        )
+    }
+}
+
+impl AddAssign for SsdWrites {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// What was decided for a tenant, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecisionStatus {
+    /// The epoch at whose end it was decided, from 1; 0 for what the tenant started with.
+    pub epoch: u64,
+    /// Blocks that the tenant may hold.
+    pub quota_blocks: u32,
+    /// `wt` or `ro`.
+    pub write_policy: String,
+    /// Why, in a sentence.
+    pub reason: String,
+}
+
+/// One volume.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VolumeStatus {
+    /// Its name, also that of its NBD export.
+    pub name: String,
+    /// The file, block device or NBD URI that holds its truth.
+    pub backing: String,
+    /// The NBD URI under which clients reach it.
+    pub export: String,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// Mean time of a read from the backing.
+    pub backing_read_latency_seconds: Option<f64>,
+    /// Mean time of a write to the backing.
+    pub backing_write_latency_seconds: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A status with one tenant and one volume.
+    fn example() -> Status {
+        let volume = VolumeStatus {
+            name: "db-root".into(),
+            backing: "/srv/db.img".into(),
+            export: "nbd+unix:///db-root?socket=/run/larder/db-root.sock".into(),
+            size_bytes: 1 << 30,
+            backing_read_latency_seconds: Some(0.006),
+            backing_write_latency_seconds: None,
+        };
+        let decision =
+            DecisionStatus { epoch: 3, quota_blocks: 2048, write_policy: "wt".into(), reason: "fits".into() };
+        let tenant = TenantStatus {
+            name: "db".into(),
+            quota_blocks: 2048,
+            occupied_blocks: 1000,
+            dirty_blocks: 0,
+            write_policy: "wt".into(),
+            read_hits: 3,
+            read_misses: 1,
+            write_hits: 0,
+            write_misses: 0,
+            evictions: 0,
+            invalidations: 0,
+            ssd_writes: SsdWrites::new(4, 5, 0, 0),
+            ssd_write_bytes: SsdWrites::new(16_384, 20_480, 0, 0),
+            backing_reads: 1,
+            backing_writes: 5,
+            cache_errors: 0,
+            backing_errors: 0,
+            urd_blocks: 2,
+            trd_blocks: 5,
+            decision,
+            volumes: vec![volume],
+        };
+        let cache = CacheStatus {
+            path: "/var/lib/larder/cache.img".into(),
+            size_bytes: 1 << 24,
+            block_bytes: 4096,
+            blocks: 4096,
+            free_blocks: 3096,
+            memory_bytes: 81_920,
+            state: CacheState::Ok,
+            errors: 0,
+            read_latency_seconds: Some(0.0001),
+            write_latency_seconds: None,
+        };
+        Status {
+            version: "0.1.0".into(),
+            uptime_seconds: 1.5,
+            allocator: "eci".into(),
+            epoch: 3,
+            epoch_seconds: 600.0,
+            monitor_dropped: 0,
+            analyzer_memory_bytes: 65_536,
+            cache,
+            tenants: vec![tenant],
+        }
+    }
+
+    /// The keys of a JSON object.
+    fn keys(value: &serde_json::Value) -> Vec<&str> {
+        value.as_object().expect("an object").keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn the_promised_keys_are_there() {
+        let json = serde_json::to_value(example()).expect("serializable");
+        for key in ["size_bytes", "block_bytes", "blocks", "free_blocks", "memory_bytes", "state"] {
+            assert!(keys(&json["cache"]).contains(&key), "cache.{key}");
+        }
+        let tenant = &json["tenants"][0];
+        for key in "name quota_blocks occupied_blocks dirty_blocks write_policy read_hits read_misses write_hits \
+            write_misses evictions ssd_writes backing_reads backing_writes urd_blocks trd_blocks decision volumes"
+            .split_whitespace()
+        {
+            assert!(keys(tenant).contains(&key), "tenant.{key}");
+        }
+        assert_eq!(keys(&tenant["decision"]), ["epoch", "quota_blocks", "reason", "write_policy"]);
+        assert_eq!(keys(&tenant["ssd_writes"]), ["fill", "guest_write", "metadata", "promotion", "total"]);
+        assert_eq!(json["cache"]["state"], "ok");
+        assert_eq!(tenant["ssd_writes"]["total"], 9);
+    }
+
+    #[test]
+    fn what_is_told_is_understood() {
+        let json = serde_json::to_string(&example()).expect("serializable");
+        assert_eq!(serde_json::from_str::<Status>(&json).expect("valid"), example());
+    }
+
+    #[test]
+    fn ratios_name_nothing_before_there_is_something() {
+        let tenant = &example().tenants[0];
+        assert_eq!((tenant.read_hit_ratio(), tenant.write_hit_ratio()), (Some(0.75), None));
+    }
+}

@@ -1,0 +1,71 @@
+//! The command line: what can be asked of `larder`, and its help texts.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// A host-side SSD cache for the disks of virtual machines and containers.
+#[derive(Debug, Parser)]
+#[command(name = "larder", version, about, long_about = None, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Logs go to stderr; RUST_LOG=debug makes them talkative, RUST_LOG=warn silent.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve the volumes of a configuration until SIGTERM or SIGINT.
+    ///
+    /// Nothing is written before everything is validated: the configuration, the backings, the cache device, the
+    /// addresses to listen on. The cache starts empty. One line per volume in the log gives its NBD URI, and a line
+    /// "ready" tells that clients may connect.
+    Serve(Serve),
+    /// Show what a running daemon does: sizes, hit ratios, SSD writes, decisions and their reasons.
+    Status(Status),
+}
+
+/// Options of `larder serve`.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// The configuration.
+    #[arg(short, long, value_name = "FILE", default_value = larder_daemon::config::DEFAULT_CONFIG_PATH)]
+    pub config: PathBuf,
+    /// Validate the configuration, the backings and the cache device, then exit; listen on nothing, write nothing.
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// Options of `larder status`.
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Print the JSON object instead of tables: sizes in bytes or blocks as the keys say, latencies in seconds.
+    #[arg(long)]
+    pub json: bool,
+    /// The daemon's configuration, which names its control socket [default: /etc/larder/larder.toml, where it exists].
+    #[arg(short, long, value_name = "FILE", conflicts_with = "socket")]
+    pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: the one that the configuration names].
+    #[arg(short, long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn socket_and_config_exclude_each_other() {
+        let error =
+            Cli::try_parse_from(["larder", "status", "--socket", "s", "--config", "c"]).expect_err("both");
+        assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict);
+    }
+}

@@ -1,0 +1,62 @@
+//! The command `larder`: serve a cache, show what it does.
+
+mod cli;
+mod problem;
+mod status;
+mod table;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::Parser;
+use larder_daemon::config::Config;
+use tracing_subscriber::EnvFilter;
+
+use cli::{Cli, Command};
+use problem::Problem;
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("{problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), Problem> {
+    match &cli.command {
+        Command::Serve(options) => serve(options),
+        Command::Status(options) => status::show(options),
+    }
+}
+
+fn serve(options: &cli::Serve) -> Result<(), Problem> {
+    log_to_stderr()?;
+    let config = Config::load(&options.config)?;
+    if options.check {
+        larder_daemon::server::check(&config)?;
+        println!("{} is valid, and everything it names can be served", options.config.display());
+        return Ok(());
+    }
+    Ok(larder_daemon::server::serve(&config)?)
+}
+
+/// Send the log to stderr: `info` and above, unless RUST_LOG says otherwise.
+fn log_to_stderr() -> Result<(), Problem> {
+    let filter = match std::env::var("RUST_LOG") {
+        Ok(directives) => EnvFilter::try_new(&directives).map_err(|error| {
+            Problem::new(format_args!("cannot understand RUST_LOG: {error}"), "use RUST_LOG=info")
+        })?,
+        Err(_) => EnvFilter::new("info"),
+    };
+    let stderr = std::io::stderr();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_ansi(stderr.is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
+    Ok(())
+}

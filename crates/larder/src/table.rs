@@ -1,0 +1,266 @@
+//! The status as tables for people, readable at 120 columns.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use larder_daemon::status::{CacheStatus, Status, TenantStatus};
+use larder_daemon::units::{ExactDuration, HumanDuration, HumanSize};
+
+/// Columns used where stdout is no terminal.
+const WIDTH: u16 = 120;
+
+/// No lines but the one below the headings.
+const LINES: &str = "     ──            ";
+
+/// The columns of the terminal that stdout is.
+pub fn terminal_width() -> u16 {
+    Table::new().width().unwrap_or(WIDTH)
+}
+
+/// Everything, in lines of at most `width` columns where the words allow it.
+pub fn render(status: &Status, width: u16) -> String {
+    let tables = [tenants(status), traffic(status), decisions(status), volumes(status)];
+    let mut text = head(status);
+    for mut table in tables {
+        let table = table.set_width(width).to_string();
+        text.push('\n');
+        text.extend(table.lines().flat_map(|line| [line.trim_end(), "\n"]));
+    }
+    text
+}
+
+fn head(status: &Status) -> String {
+    let cache = &status.cache;
+    let mut text = format!(
+        "larder {}, up {}, epoch {} (every {}), allocator {}\n",
+        status.version,
+        HumanDuration(seconds(status.uptime_seconds)),
+        status.epoch,
+        ExactDuration(seconds(status.epoch_seconds)),
+        status.allocator,
+    );
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "cache {}: {}, {} of {} free, blocks of {}",
+        cache.path,
+        cache.state.as_str(),
+        size(cache, cache.free_blocks.into()),
+        HumanSize(cache.size_bytes),
+        HumanSize(cache.block_bytes.into()),
+    );
+    let _ = writeln!(text, "{}", memory(cache));
+    if status.monitor_dropped > 0 {
+        let _ =
+            writeln!(text, "the monitor lost {} requests: distances are incomplete", status.monitor_dropped);
+    }
+    text
+}
+
+fn memory(cache: &CacheStatus) -> String {
+    let held = cache.blocks.saturating_sub(cache.free_blocks);
+    let each = cache.memory_bytes.checked_div(held.into());
+    let each = each.map_or(String::new(), |bytes| format!(", {bytes} bytes per cached block"));
+    format!("memory for blocks: {}{each}", HumanSize(cache.memory_bytes))
+}
+
+fn tenants(status: &Status) -> Table {
+    let mut table = table(&[
+        "tenant",
+        "quota",
+        "occupied",
+        "policy",
+        "read hit ratio\n(blocks)",
+        "write hit ratio\n(blocks)",
+        "evicted",
+        "URD size",
+        "TRD size",
+    ]);
+    for tenant in &status.tenants {
+        table.add_row([
+            tenant.name.clone(),
+            size(&status.cache, tenant.quota_blocks.into()),
+            size(&status.cache, tenant.occupied_blocks.into()),
+            tenant.write_policy.clone(),
+            ratio(tenant.read_hit_ratio()),
+            ratio(tenant.write_hit_ratio()),
+            size(&status.cache, tenant.evictions),
+            size(&status.cache, tenant.urd_blocks),
+            size(&status.cache, tenant.trd_blocks),
+        ]);
+    }
+    numbers(table, &[0, 3])
+}
+
+fn traffic(status: &Status) -> Table {
+    let mut table = table(&[
+        "tenant",
+        "SSD fills",
+        "SSD guest writes",
+        "SSD writes in all",
+        "backing reads",
+        "backing writes",
+        "errors\n(cache, backing)",
+    ]);
+    for tenant in &status.tenants {
+        let ssd = &tenant.ssd_write_bytes;
+        table.add_row([
+            tenant.name.clone(),
+            HumanSize(ssd.fill).to_string(),
+            HumanSize(ssd.guest_write).to_string(),
+            HumanSize(ssd.total).to_string(),
+            size(&status.cache, tenant.backing_reads),
+            size(&status.cache, tenant.backing_writes),
+            format!("{}, {}", tenant.cache_errors, tenant.backing_errors),
+        ]);
+    }
+    numbers(table, &[0])
+}
+
+fn decisions(status: &Status) -> Table {
+    let mut table = table(&["tenant", "decided", "size", "policy", "because"]);
+    for TenantStatus { name, decision, .. } in &status.tenants {
+        let when = if decision.epoch == 0 { "at start".into() } else { format!("epoch {}", decision.epoch) };
+        let quota = size(&status.cache, decision.quota_blocks.into());
+        table.add_row([name.clone(), when, quota, decision.write_policy.clone(), decision.reason.clone()]);
+    }
+    table
+}
+
+fn volumes(status: &Status) -> Table {
+    let mut table = table(&["volume", "tenant", "size", "export", "backing", "backing read, write\n(mean)"]);
+    for tenant in &status.tenants {
+        for volume in &tenant.volumes {
+            let (read, write) = (volume.backing_read_latency_seconds, volume.backing_write_latency_seconds);
+            table.add_row([
+                volume.name.clone(),
+                tenant.name.clone(),
+                HumanSize(volume.size_bytes).to_string(),
+                volume.export.clone(),
+                volume.backing.clone(),
+                format!("{}, {}", latency(read), latency(write)),
+            ]);
+        }
+    }
+    table
+}
+
+/// An empty table with these headings.
+fn table(headings: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(headings.iter().copied());
+    table
+}
+
+/// The table with its columns flush right, but for those of `words`.
+fn numbers(mut table: Table, words: &[usize]) -> Table {
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if !words.contains(&index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// Some blocks as a size.
+fn size(cache: &CacheStatus, blocks: u64) -> String {
+    HumanSize(blocks.saturating_mul(cache.block_bytes.into())).to_string()
+}
+
+fn ratio(ratio: Option<f64>) -> String {
+    ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"))
+}
+
+/// A time in the unit that leaves one to three digits before the point.
+fn latency(seconds: Option<f64>) -> String {
+    match seconds {
+        None => "-".into(),
+        Some(s) if s < 0.001 => format!("{:.0} µs", s * 1e6),
+        Some(s) if s < 1.0 => format!("{:.1} ms", s * 1e3),
+        Some(s) => format!("{s:.1} s"),
+    }
+}
+
+/// A number of seconds that came in over a socket as a duration: what is no duration is none.
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = r#"{
+        "version": "0.1.0", "uptime_seconds": 3725.4, "allocator": "eci", "epoch": 6, "epoch_seconds": 600.0,
+        "monitor_dropped": 3, "analyzer_memory_bytes": 1048576,
+        "cache": {
+            "path": "/var/lib/larder/cache.img", "size_bytes": 2147483648, "block_bytes": 4096, "blocks": 524288,
+            "free_blocks": 424288, "memory_bytes": 2400000, "state": "ok", "errors": 0,
+            "read_latency_seconds": 0.0001, "write_latency_seconds": null
+        },
+        "tenants": [{
+            "name": "db", "quota_blocks": 131072, "occupied_blocks": 100000, "dirty_blocks": 0, "write_policy": "wt",
+            "read_hits": 900, "read_misses": 100, "write_hits": 0, "write_misses": 0, "evictions": 12, "invalidations": 0,
+            "ssd_writes": {"fill": 100, "guest_write": 5, "promotion": 0, "metadata": 0, "total": 105},
+            "ssd_write_bytes": {"fill": 409600, "guest_write": 20480, "promotion": 0, "metadata": 0, "total": 430080},
+            "backing_reads": 100, "backing_writes": 5, "cache_errors": 0, "backing_errors": 1,
+            "urd_blocks": 131072, "trd_blocks": 262144,
+            "decision": {
+                "epoch": 6, "quota_blocks": 131072, "write_policy": "wt",
+                "reason": "URD 131,071 (131,072 blocks) fits: the tenants together want 131,072 of 524,288 blocks; write ratio 0.12 < 0.50: wt"
+            },
+            "volumes": [{
+                "name": "db-root", "backing": "/srv/db.img",
+                "export": "nbd+unix:///db-root?socket=/run/larder/db-root.sock", "size_bytes": 10737418240,
+                "backing_read_latency_seconds": 0.0062, "backing_write_latency_seconds": null
+            }]
+        }]
+    }"#;
+
+    #[test]
+    fn a_status_is_readable_at_120_columns() {
+        let text = render(&serde_json::from_str(STATUS).expect("a status"), WIDTH);
+        assert_eq!(text, EXPECTED, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= usize::from(WIDTH)));
+    }
+
+    #[test]
+    fn nonsense_from_the_socket_is_shown_and_does_not_panic() {
+        let mut status: Status = serde_json::from_str(STATUS).expect("a status");
+        status.uptime_seconds = -1.0;
+        status.epoch_seconds = f64::INFINITY;
+        status.cache.free_blocks = u32::MAX;
+        status.cache.block_bytes = u32::MAX;
+        status.tenants[0].evictions = u64::MAX;
+        assert!(render(&status, 20).contains("up 0s"));
+    }
+
+    const EXPECTED: &str = "\
+larder 0.1.0, up 1h 2m, epoch 6 (every 10m), allocator eci
+cache /var/lib/larder/cache.img: ok, 1.6 GiB of 2 GiB free, blocks of 4 KiB
+memory for blocks: 2.3 MiB, 24 bytes per cached block
+the monitor lost 3 requests: distances are incomplete
+
+ tenant     quota    occupied   policy   read hit ratio   write hit ratio   evicted   URD size   TRD size
+                                               (blocks)          (blocks)
+──────────────────────────────────────────────────────────────────────────────────────────────────────────
+ db       512 MiB   390.6 MiB   wt                0.900                 -    48 KiB    512 MiB      1 GiB
+
+ tenant   SSD fills   SSD guest writes   SSD writes in all   backing reads   backing writes             errors
+                                                                                              (cache, backing)
+───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ db         400 KiB             20 KiB             420 KiB         400 KiB           20 KiB               0, 1
+
+ tenant   decided   size      policy   because
+────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ db       epoch 6   512 MiB   wt       URD 131,071 (131,072 blocks) fits: the tenants together want 131,072 of 524,288
+                                       blocks; write ratio 0.12 < 0.50: wt
+
+ volume    tenant   size     export                                                backing       backing read, write
+                                                                                                 (mean)
+─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ db-root   db       10 GiB   nbd+unix:///db-root?socket=/run/larder/db-root.sock   /srv/db.img   6.2 ms, -
+";
+}

@@ -1,0 +1,6 @@
+//! The real binary, from the outside: what it says, what it serves, what it leaves behind.
+
+mod help;
+mod lab;
+mod serve;
+mod startup_errors;

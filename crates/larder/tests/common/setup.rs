@@ -1,0 +1,143 @@
+//! A configuration on temporary files, put together by a test.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::daemon::Larder;
+use super::pattern;
+
+/// Bytes of a cache block in all tests.
+pub const BLOCK: u64 = 4096;
+
+/// Bytes in a MiB.
+pub const MIB: u64 = 1 << 20;
+
+/// A folder of its own, and the configuration that grows in it.
+pub struct Setup {
+    folder: TempDir,
+    cache_size: String,
+    control: String,
+    tenants: String,
+}
+
+impl Setup {
+    /// A cache of this size (as in `larder.toml`), without tenants yet, under the default allocator.
+    pub fn new(cache_size: &str) -> Self {
+        let folder = tempfile::Builder::new().prefix("larder-").tempdir().expect("a temporary folder");
+        Self { folder, cache_size: cache_size.into(), control: String::new(), tenants: String::new() }
+    }
+
+    /// One more line in `[control]`.
+    pub fn control(mut self, line: &str) -> Self {
+        self.control += &format!("{line}\n");
+        self
+    }
+
+    /// A tenant; `keys` are lines of its table. Its volumes follow.
+    pub fn tenant(mut self, name: &str, keys: &str) -> Self {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.tenants, "\n[[tenant]]\nname = \"{name}\"\n{keys}");
+        self
+    }
+
+    /// A volume of the last tenant, on any backing, behind any address.
+    pub fn volume_at(mut self, name: &str, backing: &str, nbd: &str) -> Self {
+        let _ = writeln!(
+            self.tenants,
+            "[[tenant.volume]]\nname = \"{name}\"\nbacking = \"{backing}\"\nnbd = \"{nbd}\""
+        );
+        self
+    }
+
+    /// A volume of the last tenant on any backing, behind the unix socket of its name.
+    pub fn volume_on(self, name: &str, backing: &str) -> Self {
+        let nbd = format!("unix:{}", self.socket(name).display());
+        self.volume_at(name, backing, &nbd)
+    }
+
+    /// A volume of the last tenant on a new sparse file, behind the unix socket of its name.
+    pub fn volume(self, name: &str, bytes: u64) -> Self {
+        let backing = self.sparse_file(name, bytes);
+        self.volume_on(name, &backing)
+    }
+
+    /// The same on a file full of the stamps of `seed`.
+    pub fn stamped_volume(self, name: &str, bytes: u64, seed: u64) -> Self {
+        let backing = self.sparse_file(name, bytes);
+        pattern::write_file(Path::new(&backing), seed, bytes);
+        self.volume_on(name, &backing)
+    }
+
+    /// Create the backing file of a volume, all holes.
+    pub fn sparse_file(&self, name: &str, bytes: u64) -> String {
+        let path = self.backing(name);
+        let file = File::create(&path).expect("a backing in the test's folder");
+        file.set_len(bytes).expect("a sparse file");
+        path.display().to_string()
+    }
+
+    /// A file in the test's folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The test's folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The file that backs a volume.
+    pub fn backing(&self, volume: &str) -> PathBuf {
+        self.path(&format!("{volume}.img"))
+    }
+
+    /// The unix socket of a volume.
+    pub fn socket(&self, volume: &str) -> PathBuf {
+        self.path(&format!("{volume}.sock"))
+    }
+
+    /// The NBD URI of a volume behind its own unix socket.
+    pub fn uri(&self, volume: &str) -> String {
+        format!("nbd+unix:///{volume}?socket={}", self.socket(volume).display())
+    }
+
+    /// The cache file.
+    pub fn cache(&self) -> PathBuf {
+        self.path("cache.img")
+    }
+
+    /// The control socket.
+    pub fn control_socket(&self) -> PathBuf {
+        self.path("control.sock")
+    }
+
+    /// Write `larder.toml`, and give its path.
+    pub fn write_config(&self) -> PathBuf {
+        let text = format!(
+            "[cache]\npath = \"{}\"\nsize = \"{}\"\n\n[control]\nsocket = \"{}\"\n{}{}",
+            self.cache().display(),
+            self.cache_size,
+            self.control_socket().display(),
+            self.control,
+            self.tenants,
+        );
+        let path = self.path("larder.toml");
+        fs::write(&path, text).expect("a configuration in the test's folder");
+        path
+    }
+
+    /// Start the daemon, and wait until it is ready.
+    pub fn start(self) -> Larder {
+        Larder::start(self)
+    }
+}
+
+/// An address of this host on which nobody listens.
+pub fn free_tcp_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("the address of a listener")
+}

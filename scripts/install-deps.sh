@@ -1,0 +1,22 @@
+#!/bin/sh
+# Install the Debian packages that one of the make targets needs, and say so. Does nothing where all are there.
+# usage: scripts/install-deps.sh build|test|bench|demo
+set -eu
+case "${1:-}" in
+    build) packages="build-essential pkg-config" ;;
+    test) packages="build-essential pkg-config nbdkit libnbd-bin python3-libnbd qemu-utils qemu-system-common fio fuse3 e2fsprogs zstd" ;;
+    bench) packages="build-essential pkg-config python3 nbdkit libnbd-bin qemu-utils qemu-system-common fio" ;;
+    demo) packages="build-essential pkg-config nbdkit libnbd-bin python3-libnbd zstd" ;;
+    *) echo "usage: $0 build|test|bench|demo" >&2; exit 2 ;;
+esac
+
+missing=""
+for package in $packages; do
+    dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+echo "installing Debian packages:$missing"
+if [ "$(id -u)" != 0 ]; then sudo=sudo; else sudo=""; fi
+$sudo apt-get update -q
+DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends $missing
