@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -31,21 +32,24 @@ def wait_for(path, process, log):
     for _ in range(600):
         if process.poll() is not None:
             sys.exit(f"error: a server ended at start\nhelp: see {log}")
-        if os.path.exists(path):
-            return
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(path) == 0:
+                return
         time.sleep(0.05)
-    sys.exit(f"error: no socket at {path} after 30 s\nhelp: see {log}")
+    sys.exit(f"error: nobody answers at {path} after 30 s\nhelp: see {log}")
 
 
 def start_disk(folder, name):
     """nbdkit over the tenant's file: one request at a time, 6 ms each."""
-    socket, log = f"{folder}/{name}-disk.sock", f"{folder}/{name}-disk.log"
-    argv = ["nbdkit", "--foreground", "--unix", socket, "--filter=noparallel", "--filter=delay",
+    path, log = f"{folder}/{name}-disk.sock", f"{folder}/{name}-disk.log"
+    if os.path.exists(path):
+        os.remove(path)
+    argv = ["nbdkit", "--foreground", "--unix", path, "--filter=noparallel", "--filter=delay",
             "file", f"{folder}/{name}.img", "serialize=requests", "rdelay=6ms", "wdelay=6ms"]
     with open(log, "w") as out:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-    wait_for(socket, process, log)
-    return process, f"nbd+unix:///?socket={socket}"
+    wait_for(path, process, log)
+    return process, f"nbd+unix:///?socket={path}"
 
 
 def write_config(folder, disks, options):
@@ -123,7 +127,7 @@ class Watch:
                     self.epochs.setdefault(decision["epoch"], {})[tenant["name"]] = decision
 
     def show(self, names):
-        if time.monotonic() - self.told < 2 and len(self.results) < len(names):
+        if time.monotonic() - self.told < 5 and len(self.results) < len(names):
             return
         self.told = time.monotonic()
         tenants = {t["name"]: t for t in self.get_status()["tenants"]} if self.get_status else {}
@@ -233,7 +237,7 @@ def main():
     parser.add_argument("--folder", default=os.path.join(ROOT, "demo-out"))
     parser.add_argument("--requests", type=int, default=6000, help="per tenant, about")
     parser.add_argument("--seconds", type=int, default=75, help="each of the two replays")
-    parser.add_argument("--cache", type=int, default=24, help="MiB")
+    parser.add_argument("--cache", type=int, default=16, help="MiB")
     parser.add_argument("--epoch", type=int, default=10, help="seconds")
     options = parser.parse_args()
     shutil.rmtree(options.folder, ignore_errors=True)

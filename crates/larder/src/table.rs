@@ -60,8 +60,11 @@ fn head(status: &Status) -> String {
 
 fn memory(cache: &CacheStatus) -> String {
     let held = cache.blocks.saturating_sub(cache.free_blocks);
-    let each = cache.memory_bytes.checked_div(held.into());
-    let each = each.map_or(String::new(), |bytes| format!(", {bytes} bytes per cached block"));
+    let each = match held {
+        // Memory comes in steps of 4096 blocks: below that, a share says nothing.
+        0..4096 => String::new(),
+        _ => format!(", {} bytes per cached block", cache.memory_bytes / u64::from(held)),
+    };
     format!("memory for blocks: {}{each}", HumanSize(cache.memory_bytes))
 }
 
