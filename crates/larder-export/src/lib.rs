@@ -1,0 +1,3 @@
+//! How guests reach their volumes: today over NBD ([`nbd`]).
+
+pub mod nbd;

@@ -1,0 +1,363 @@
+//! The server on its reactor: every call of the reactor finds its listener or its connection here.
+
+use super::connection::{Connection, Verdict};
+use super::execute::InFlight;
+use super::exports::{ExportTable, Seat};
+use super::limits::HANDSHAKE_BUFFER_BYTES;
+use super::listener::{ListenAddress, Listener, SocketFile};
+use super::log::LogBudget;
+use super::send::SpareLists;
+use larder_engine::IoError;
+use larder_io::{Buffer, Context, Event, Extent, Frontend, Handle, SocketId};
+use larder_nbd::server::Negotiated;
+use slab::Slab;
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A silent TCP client is asked for a sign of life after this time; a dead one is gone some minutes later.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
+
+/// What other threads may tell the server.
+#[derive(Debug)]
+pub struct NbdCommand(Command);
+
+#[derive(Debug)]
+enum Command {
+    /// Serve a client that another reactor greeted.
+    Adopt { fd: OwnedFd, arrival: Arrival },
+}
+
+/// A client on its way to the reactor of its volume.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub seat: Seat,
+    pub negotiated: Negotiated,
+    /// What it sent beyond the handshake.
+    pub unread: Vec<u8>,
+}
+
+/// What the connections of a reactor share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Index of the reactor.
+    pub reactor: usize,
+    pub requests: Slab<InFlight>,
+    pub spare: SpareLists,
+    /// For reuse.
+    pub extents: Vec<Extent>,
+    pub log: LogBudget,
+    pub stopping: bool,
+}
+
+/// Names of socket operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// A listener's accept.
+    Accept(usize),
+    /// A connection's receive.
+    Receive(usize),
+    /// A connection's send.
+    Send(usize),
+}
+
+impl Token {
+    /// As the reactor takes it.
+    pub fn to_bits(self) -> u64 {
+        let (index, kind) = match self {
+            Self::Accept(index) => (index, 0),
+            Self::Receive(index) => (index, 1),
+            Self::Send(index) => (index, 2),
+        };
+        (index as u64) << 2 | kind
+    }
+
+    /// Number of the listener or connection.
+    fn index(bits: u64) -> usize {
+        (bits >> 2) as usize
+    }
+}
+
+/// A listener at work.
+#[derive(Debug)]
+struct Door {
+    address: ListenAddress,
+    table: Arc<ExportTable>,
+    /// Until it is adopted.
+    fd: Option<OwnedFd>,
+    socket: Option<SocketId>,
+    /// Removed when the server stops.
+    file: Option<SocketFile>,
+    accepting: bool,
+    full: bool,
+}
+
+/// The NBD server of one reactor.
+#[derive(Debug)]
+pub struct NbdFrontend {
+    doors: Vec<Door>,
+    /// The servers of all reactors, by index; this one among them.
+    peers: Vec<Handle<NbdCommand>>,
+    connections: Slab<Connection>,
+    /// Numbers of connections to be settled at the end of the batch.
+    touched: Vec<usize>,
+    shared: Shared,
+}
+
+impl NbdFrontend {
+    /// The server of reactor number `reactor`, with the listeners that it is to serve. `peers` are the handles of all
+    /// reactors, by number.
+    pub fn new(
+        reactor: usize,
+        peers: Vec<Handle<NbdCommand>>,
+        listeners: Vec<(Listener, Arc<ExportTable>)>,
+    ) -> Self {
+        let shared = Shared {
+            reactor,
+            requests: Slab::new(),
+            spare: SpareLists::default(),
+            extents: Vec::new(),
+            log: LogBudget::new(),
+            stopping: false,
+        };
+        let doors = listeners.into_iter().map(|(listener, table)| Door::new(listener, table)).collect();
+        Self { doors, peers, connections: Slab::new(), touched: Vec::new(), shared }
+    }
+
+    /// A client came, or the wait for one failed.
+    fn accepted(&mut self, cx: &mut Context, index: usize, result: io::Result<OwnedFd>) {
+        let Some(door) = self.doors.get_mut(index) else { return };
+        door.accepting = false;
+        if self.shared.stopping {
+            return;
+        }
+        match result {
+            Ok(fd) => {
+                door.accept(cx, index);
+                let table = Arc::clone(&door.table);
+                self.greet(cx, index, &table, fd);
+            }
+            // Tried again at the next tick, so that a lasting error does not keep the reactor busy.
+            Err(error) => tracing::warn!(address = %door.address, %error, "cannot accept a connection"),
+        }
+    }
+
+    fn greet(&mut self, cx: &mut Context, door: usize, table: &Arc<ExportTable>, fd: OwnedFd) {
+        let seat = Seat::take(table);
+        self.doors[door].note_full(seat.is_none());
+        let Some(seat) = seat else { return };
+        if matches!(self.doors[door].address, ListenAddress::Tcp(_)) {
+            tune_tcp(&fd);
+        }
+        let Some((socket, buffer)) = self.admit(cx, fd) else { return };
+        let entry = self.connections.vacant_entry();
+        let index = entry.key();
+        entry.insert(Connection::greet(cx, &mut self.shared, index, socket, seat, buffer));
+        self.touch(index);
+    }
+
+    /// Serve a client that another reactor greeted.
+    fn adopt(&mut self, cx: &mut Context, fd: OwnedFd, arrival: Arrival) {
+        if self.shared.stopping {
+            return;
+        }
+        let Some((socket, buffer)) = self.admit(cx, fd) else { return };
+        let entry = self.connections.vacant_entry();
+        let index = entry.key();
+        entry.insert(Connection::adopt(cx, &mut self.shared, index, socket, arrival, buffer));
+        self.touch(index);
+    }
+
+    /// A place on the ring and a first buffer for a new connection. Where there is none, the connection is closed.
+    fn admit(&mut self, cx: &mut Context, fd: OwnedFd) -> Option<(SocketId, Buffer)> {
+        let buffer = cx.buffer(HANDSHAKE_BUFFER_BYTES);
+        let outcome = match buffer {
+            Some(buffer) => cx.adopt(fd).map(|socket| (socket, buffer)),
+            None => Err(io::ErrorKind::OutOfMemory.into()),
+        };
+        if let Err(error) = &outcome
+            && self.shared.log.allows()
+        {
+            tracing::warn!(%error, "no room for another connection");
+        }
+        outcome.ok()
+    }
+
+    /// Something happened to a connection: settle it at the end of the batch.
+    #[inline]
+    fn touch(&mut self, index: usize) {
+        if let Some(connection) = self.connections.get_mut(index)
+            && !std::mem::replace(&mut connection.touched, true)
+        {
+            self.touched.push(index);
+        }
+    }
+
+    #[inline]
+    fn settle(&mut self, cx: &mut Context, index: usize) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        connection.touched = false;
+        match connection.settle(cx, &mut self.shared) {
+            Verdict::Stay if connection.is_starved() => self.touch(index),
+            Verdict::Stay => {}
+            Verdict::Over => drop(self.connections.remove(index)),
+            Verdict::HandOver { reactor, fd, arrival } => {
+                self.connections.remove(index);
+                self.hand_over(reactor, fd, arrival);
+            }
+        }
+    }
+
+    fn hand_over(&self, reactor: usize, fd: OwnedFd, arrival: Arrival) {
+        let Some(peer) = self.peers.get(reactor) else {
+            tracing::error!(reactor, "BUG: a volume belongs to a reactor that is not there");
+            return;
+        };
+        if let Err(error) = peer.frontend(NbdCommand(Command::Adopt { fd, arrival })) {
+            tracing::warn!(reactor, %error, "a client is lost on its way to its reactor");
+        }
+    }
+}
+
+impl Frontend for NbdFrontend {
+    type Command = NbdCommand;
+
+    fn start(&mut self, cx: &mut Context) {
+        for (index, door) in self.doors.iter_mut().enumerate() {
+            door.open(cx, index);
+        }
+    }
+
+    fn command(&mut self, cx: &mut Context, NbdCommand(Command::Adopt { fd, arrival }): NbdCommand) {
+        self.adopt(cx, fd, arrival);
+    }
+
+    #[inline]
+    fn event(&mut self, cx: &mut Context, event: Event) {
+        match event {
+            Event::Accepted { token, result } => self.accepted(cx, Token::index(token), result),
+            Event::Received { token, buffer, result } => {
+                let index = Token::index(token);
+                match self.connections.get_mut(index) {
+                    Some(connection) => connection.received(cx, &mut self.shared, buffer, result),
+                    None => cx.recycle(buffer),
+                }
+                self.touch(index);
+            }
+            Event::Sent { token, mut list, result } => {
+                let index = Token::index(token);
+                match self.connections.get_mut(index) {
+                    Some(connection) => connection.sent(cx, &mut self.shared, list, result),
+                    None => cx.recycle_list(&mut list),
+                }
+                self.touch(index);
+            }
+        }
+    }
+
+    #[inline]
+    fn reply(&mut self, cx: &mut Context, cookie: u64, result: Result<(), IoError>, buffer: Option<Buffer>) {
+        let connection = self.shared.requests.get(cookie as usize).map(|in_flight| in_flight.connection);
+        let Some((index, connection)) =
+            connection.and_then(|index| Some((index, self.connections.get_mut(index)?)))
+        else {
+            tracing::error!(cookie, "BUG: a reply to a request that nobody made");
+            return buffer.into_iter().for_each(|buffer| cx.recycle(buffer));
+        };
+        connection.completed(cx, &mut self.shared, cookie, result, buffer);
+        self.touch(index);
+    }
+
+    #[inline]
+    fn end_of_batch(&mut self, cx: &mut Context) {
+        // Those that are touched while this runs have their turn in the next batch.
+        let count = self.touched.len();
+        for place in 0..count {
+            self.settle(cx, self.touched[place]);
+        }
+        self.touched.drain(..count);
+    }
+
+    fn tick(&mut self, cx: &mut Context, now: Instant) {
+        if !self.shared.stopping {
+            self.start(cx);
+        }
+        let memory_is_short = self.connections.iter().any(|(_, connection)| connection.is_starved());
+        for (_, connection) in &mut self.connections {
+            connection.tick(cx, &mut self.shared, now, memory_is_short);
+        }
+        let suppressed = self.shared.log.renew();
+        if suppressed > 0 {
+            tracing::warn!(suppressed, "more messages about NBD clients were left out");
+        }
+    }
+
+    fn stop(&mut self, cx: &mut Context) {
+        self.shared.stopping = true;
+        self.doors.iter_mut().for_each(|door| door.close(cx));
+        for (_, connection) in &mut self.connections {
+            connection.stop(cx, &mut self.shared);
+        }
+        let all: Vec<usize> = self.connections.iter().map(|(index, _)| index).collect();
+        all.into_iter().for_each(|index| self.touch(index));
+    }
+
+    fn is_idle(&self) -> bool {
+        self.connections.is_empty()
+    }
+}
+
+impl Door {
+    fn new(listener: Listener, table: Arc<ExportTable>) -> Self {
+        let address = listener.address().clone();
+        let (fd, file) = listener.into_parts();
+        Self { address, table, fd: Some(fd), socket: None, file, accepting: false, full: false }
+    }
+
+    /// Begin to accept, or begin again after an error.
+    fn open(&mut self, cx: &mut Context, index: usize) {
+        if let Some(fd) = self.fd.take() {
+            match cx.adopt(fd) {
+                Ok(socket) => self.socket = Some(socket),
+                Err(error) => tracing::error!(address = %self.address, %error, "cannot listen"),
+            }
+        }
+        self.accept(cx, index);
+    }
+
+    fn accept(&mut self, cx: &mut Context, index: usize) {
+        if let Some(socket) = self.socket
+            && !self.accepting
+        {
+            self.accepting = true;
+            cx.accept(socket, Token::Accept(index).to_bits());
+        }
+    }
+
+    /// Say once that there are too many clients, not for each of them.
+    fn note_full(&mut self, full: bool) {
+        if full && !self.full {
+            tracing::warn!(address = %self.address, "too many connections; new ones are closed");
+        }
+        self.full = full;
+    }
+
+    fn close(&mut self, cx: &mut Context) {
+        self.fd = None;
+        self.file = None;
+        self.socket.take().into_iter().for_each(|socket| cx.close(socket));
+    }
+}
+
+/// Replies are gathered already, so the kernel need not; and a client whose host died is to be noticed.
+fn tune_tcp(fd: &OwnedFd) {
+    let socket = SockRef::from(fd);
+    let tuned = socket
+        .set_tcp_nodelay(true)
+        .and_then(|()| socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_AFTER)));
+    if let Err(error) = tuned {
+        tracing::debug!(%error, "cannot tune a connection");
+    }
+}

@@ -1,0 +1,34 @@
+//! What a client can make the server hold, and for how long.
+
+use std::time::Duration;
+
+/// Connections of one listener, whichever reactor serves them. A guest uses one to sixteen.
+pub const CONNECTIONS_PER_LISTENER: usize = 128;
+/// Requests of one connection that are being executed or whose replies are not sent yet. The server stops receiving at this
+/// number. Linux's client and QEMU use up to 128 and 16.
+pub const REQUESTS_PER_CONNECTION: usize = 256;
+/// Bytes of data of such requests, at which the server stops receiving. The request that crosses the line is still taken, so that
+/// one of the longest (32 MiB) always finds room: a connection holds less than 96 MiB.
+pub const BYTES_PER_CONNECTION: usize = 64 << 20;
+/// Receive buffer of a connection during the handshake.
+pub const HANDSHAKE_BUFFER_BYTES: usize = 4 << 10;
+/// Receive buffer of a connection: a full queue of 4 KiB writes at depth 32 in one call.
+pub const RECEIVE_BUFFER_BYTES: usize = 128 << 10;
+/// Longest payload of a write that is received through the receive buffer when it has not come whole with its header. What is
+/// longer goes straight to the request's own buffer. Together with a header it has to fit the receive buffer.
+pub const COPIED_PAYLOAD_BYTES_MAX: usize = 32 << 10;
+/// From accept to the end of the handshake.
+pub const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// For the last replies to go out, after the client said goodbye or the server stops.
+pub const FAREWELL_TIME_MAX: Duration = Duration::from_secs(10);
+/// While other connections wait for memory: how long one may hold some without moving a byte.
+pub const STALL_TIME_MAX: Duration = Duration::from_secs(10);
+/// Connections that the system queues before they are accepted.
+pub const BACKLOG: i32 = 128;
+/// Messages about clients in the log, per second. The rest is counted.
+pub const LOG_MESSAGES_PER_TICK: u32 = 8;
+/// Send lists kept for reuse on one reactor (6 KiB each).
+pub const SPARE_SEND_LISTS: usize = 64;
+
+const _: () =
+    assert!(COPIED_PAYLOAD_BYTES_MAX + larder_nbd::consts::REQUEST_BYTES <= RECEIVE_BUFFER_BYTES / 2);
