@@ -84,13 +84,14 @@ pub(crate) struct Store {
     round: u64,
     unused: u32,
     used: u32,
+    seed: u64,
 }
 
 impl Store {
-    pub fn new() -> Self {
+    pub fn new(seed: u64) -> Self {
         let mut buckets = Chunked::new();
         buckets.push(NONE);
-        Self { entries: Chunked::new(), buckets, split: 0, round: 1, unused: NONE, used: 0 }
+        Self { entries: Chunked::new(), buckets, split: 0, round: 1, unused: NONE, used: 0, seed }
     }
 
     /// The entry of a block.
@@ -185,7 +186,7 @@ impl Store {
 
     #[inline]
     fn bucket_of(&self, word: u64) -> usize {
-        let hash = mix(word);
+        let hash = mix(word ^ self.seed);
         let at = hash & (self.round - 1);
         (if at < self.split { hash & (2 * self.round - 1) } else { at }) as usize
     }
@@ -230,7 +231,7 @@ mod tests {
     proptest! {
         #[test]
         fn equals_an_ordered_map(ops in prop::collection::vec((0..600u64, any::<bool>()), 0..2000)) {
-            let (mut store, mut model) = (Store::new(), BTreeMap::new());
+            let (mut store, mut model) = (Store::new(0x9e37_79b9_7f4a_7c15), BTreeMap::new());
             for (slot, (n, add)) in ops.into_iter().enumerate() {
                 match (add, model.contains_key(&n)) {
                     (true, false) => { model.insert(n, store.insert(key(n), slot as u32, State::Valid)); }
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn an_entry_with_its_bucket_takes_twenty_bytes() {
-        let mut store = Store::new();
+        let mut store = Store::new(0x9e37_79b9_7f4a_7c15);
         for n in 0..262_144 {
             store.insert(key(n), n as u32, State::Valid);
         }
@@ -258,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_state_does_not_change_the_key() {
-        let mut store = Store::new();
+        let mut store = Store::new(0x9e37_79b9_7f4a_7c15);
         let id = store.insert(key(7), 3, State::Filling);
         for state in [State::Valid, State::Filling, State::Writing, State::Dead] {
             store.set_state(id, state);
