@@ -1,0 +1,183 @@
+//! What a frontend can ask of its reactor: memory, sockets, guest requests.
+
+use crate::driver::Driver;
+use crate::frontend::{Event, Extent, GuestRequest, VolumeInfo};
+use crate::lane::{Lane, Operation};
+use crate::ring::FileRef;
+use crate::{Buffer, SendList, SocketId};
+use io_uring::opcode;
+use larder_engine::VolumeId;
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::time::Instant;
+
+/// The reactor as its frontend sees it. No method blocks or calls the frontend; what is started ends in an [`Event`]
+/// or a reply.
+pub struct Context {
+    pub(crate) lane: Lane,
+    pub(crate) driver: Driver,
+    /// Events that need no kernel: operations on sockets that are gone.
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) now: Instant,
+}
+
+impl Context {
+    /// Memory for `len` bytes, aligned for any device; `None` while the reactor's budget is spent. It may hold old bytes: fill
+    /// it before a guest sees it.
+    #[inline]
+    pub fn buffer(&mut self, len: usize) -> Option<Buffer> {
+        self.driver.pool.take(len)
+    }
+
+    /// Give memory back. What is dropped instead stays counted against the budget.
+    #[inline]
+    pub fn recycle(&mut self, buffer: Buffer) {
+        self.driver.pool.give(buffer);
+    }
+
+    /// Empty a list, giving its buffers back.
+    pub fn recycle_list(&mut self, list: &mut SendList) {
+        list.clear(|buffer| self.driver.pool.give(buffer));
+    }
+
+    /// Hand over a socket: a listener or a connection. It becomes a blocking one. Fails at [`crate::SOCKETS_MAX`].
+    pub fn adopt(&mut self, fd: OwnedFd) -> io::Result<SocketId> {
+        self.lane.adopt(fd)
+    }
+
+    /// Take a socket back, to give it to another reactor. `None` while any operation on it is in flight.
+    pub fn detach(&mut self, socket: SocketId) -> Option<OwnedFd> {
+        self.lane.detach(socket)
+    }
+
+    /// Close a socket: both directions are shut down, operations on it end (each with its event, as cancelled or at the end
+    /// of the stream), then it goes.
+    pub fn close(&mut self, socket: SocketId) {
+        self.lane.close(socket);
+    }
+
+    /// Wait for one connection; ends in [`Event::Accepted`].
+    pub fn accept(&mut self, socket: SocketId, token: u64) {
+        let Some(file) = self.lane.begin(socket) else {
+            self.events.push_back(Event::Accepted { token, result: Err(gone()) });
+            return;
+        };
+        let null = std::ptr::null_mut();
+        // SAFETY: no address is asked for, so the entry names no memory.
+        unsafe {
+            self.lane.start(file, Operation::Accept { socket, token }, |_, fd| {
+                opcode::Accept::new(fd, null, null.cast()).flags(libc::SOCK_CLOEXEC).build()
+            });
+        }
+    }
+
+    /// Receive whatever comes into `buffer[range]`, at least one byte; ends in [`Event::Received`].
+    #[inline]
+    pub fn recv(&mut self, socket: SocketId, buffer: Buffer, range: Range<usize>, token: u64) {
+        self.receive(socket, buffer, range, token, 0);
+    }
+
+    /// Receive until `buffer[range]` is full or the stream ends; ends in [`Event::Received`].
+    pub fn recv_all(&mut self, socket: SocketId, buffer: Buffer, range: Range<usize>, token: u64) {
+        self.receive(socket, buffer, range, token, libc::MSG_WAITALL);
+    }
+
+    #[inline]
+    fn receive(&mut self, socket: SocketId, buffer: Buffer, range: Range<usize>, token: u64, flags: i32) {
+        let inside =
+            range.start <= range.end && range.end <= buffer.capacity() && range.len() <= i32::MAX as usize;
+        let Some(file) = inside.then(|| self.lane.begin(socket)).flatten() else {
+            let result = Err(if inside { gone() } else { io::ErrorKind::InvalidInput.into() });
+            self.events.push_back(Event::Received { token, buffer, result });
+            return;
+        };
+        let memory = buffer.as_raw().wrapping_add(range.start);
+        // SAFETY: the range is inside the buffer, which the operation owns.
+        unsafe {
+            self.lane.start(file, Operation::Receive { socket, token, buffer }, |_, fd| {
+                opcode::Recv::new(fd, memory, range.len() as u32).flags(flags).build()
+            });
+        }
+    }
+
+    /// Send a list without its first `skip` bytes; ends in [`Event::Sent`].
+    #[inline]
+    pub fn send(&mut self, socket: SocketId, list: SendList, skip: usize, token: u64) {
+        let Some(file) = self.lane.begin(socket) else {
+            self.events.push_back(Event::Sent { token, list, result: Err(gone()) });
+            return;
+        };
+        self.send_on(file, Operation::Send { socket, token, list }, skip);
+    }
+
+    fn send_on(&mut self, file: FileRef, operation: Operation, skip: usize) {
+        let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
+        // SAFETY: the message and all that it points to belong to the list, at stable addresses; the operation owns it.
+        unsafe {
+            self.lane.start(file, operation, |operation, fd| match operation {
+                Operation::Send { list, .. } => {
+                    opcode::SendMsg::new(fd, list.prepare(skip)).flags(flags).build()
+                }
+                _ => opcode::Nop::new().build(),
+            });
+        }
+    }
+
+    /// Ask a volume something for a guest; ends in a reply with this cookie. A read or write needs a buffer of at least the
+    /// request's length: the data is at its start.
+    #[inline]
+    pub fn submit(&mut self, request: GuestRequest, buffer: Option<Buffer>, cookie: u64) {
+        self.driver.submit(&mut self.lane, request, buffer, cookie);
+    }
+
+    /// What there is to know of a volume; `None` where it is not this reactor's.
+    pub fn volume(&self, volume: VolumeId) -> Option<VolumeInfo> {
+        self.driver.volumes.get(volume.0 as usize).map(|volume| volume.info)
+    }
+
+    /// How a range of a volume is allocated, from its start on, appended to `into`: at most 256 extents, which may end before the
+    /// range does.
+    pub fn extents(&mut self, volume: VolumeId, offset: u64, len: u64, into: &mut Vec<Extent>) {
+        self.driver.extents(volume, offset, len, into);
+    }
+
+    /// The time, as of the beginning of this turn of the loop.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// A socket operation's completion, as the frontend's event. Others belong elsewhere and come back.
+    #[inline]
+    pub(crate) fn event_of(&mut self, operation: Operation, result: i32) -> Result<Event, Operation> {
+        let (socket, event) = match operation {
+            Operation::Accept { socket, token } => {
+                (socket, Event::Accepted { token, result: accepted(result) })
+            }
+            Operation::Receive { socket, token, buffer } => {
+                (socket, Event::Received { token, buffer, result: count(result) })
+            }
+            Operation::Send { socket, token, list } => {
+                (socket, Event::Sent { token, list, result: count(result) })
+            }
+            other => return Err(other),
+        };
+        self.lane.end(socket);
+        Ok(event)
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::from_raw_os_error(libc::EBADF)
+}
+
+fn count(result: i32) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
+}
+
+fn accepted(result: i32) -> io::Result<OwnedFd> {
+    count(result)?;
+    // SAFETY: the kernel just made this descriptor for us; nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(result) })
+}

@@ -1,0 +1,13 @@
+//! Files and block devices as the reactor uses them: opened and probed at start, then driven without blocking.
+
+mod errors;
+mod extents;
+mod open;
+mod operation;
+mod runner;
+
+pub use errors::OpenError;
+pub use open::FileDevice;
+pub(crate) use open::{Access, Creation};
+pub(crate) use operation::FileOperation;
+pub(crate) use runner::FileRunner;

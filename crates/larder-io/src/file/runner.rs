@@ -1,0 +1,262 @@
+//! A file at work on a reactor: commands go to the ring, a bounded number at a time, or run inline where the file lives in
+//! memory.
+
+use super::operation::{Failure, Lacks, Progress};
+use super::{FileDevice, FileOperation};
+use crate::command::{Command, CommandKind, Ended};
+use crate::error_log::ErrorLog;
+use crate::lane::{Lane, Operation};
+use crate::ring::FileRef;
+use larder_engine::IoError;
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Operations that the kernel has of one file at a time. More would only block in its request queue.
+const IN_FLIGHT_MAX: usize = 256;
+
+/// A [`FileDevice`] on a reactor.
+pub(crate) struct FileRunner {
+    pub device: FileDevice,
+    index: usize,
+    file: FileRef,
+    in_flight: usize,
+    waiting: VecDeque<FileOperation>,
+    lacks: Lacks,
+    log: ErrorLog,
+}
+
+impl FileRunner {
+    /// `index` is the reactor's name for the device, which comes back with every completion.
+    pub fn new(device: FileDevice, index: usize, lane: &mut Lane) -> Self {
+        let file = lane.ring.register(device.as_fd());
+        let log = ErrorLog::default();
+        Self { device, index, file, in_flight: 0, waiting: VecDeque::new(), lacks: Lacks::default(), log }
+    }
+
+    /// True where commands run inline, without the ring.
+    pub fn is_inline(&self) -> bool {
+        self.device.inline
+    }
+
+    /// Start a command. On an inline device its first call is made at once.
+    #[inline]
+    pub fn start(&mut self, command: Command, lane: &mut Lane) -> Option<Ended> {
+        let operation = FileOperation::new(command, self.lacks);
+        if self.device.inline {
+            self.call(operation)
+        } else if self.in_flight < IN_FLIGHT_MAX {
+            self.in_flight += 1;
+            self.send(operation, lane);
+            None
+        } else {
+            self.waiting.push_back(operation);
+            None
+        }
+    }
+
+    /// Inline devices: go on with an operation that takes several calls, one call per turn of the loop.
+    pub fn continue_inline(&mut self) -> Option<Ended> {
+        let operation = if self.device.inline { self.waiting.pop_front() } else { None }?;
+        self.call(operation)
+    }
+
+    /// True where [`FileRunner::continue_inline`] has something to do.
+    pub fn has_inline_work(&self) -> bool {
+        self.device.inline && !self.waiting.is_empty()
+    }
+
+    /// The ring finished a call.
+    #[inline]
+    pub fn completed(&mut self, mut operation: FileOperation, result: i32, lane: &mut Lane) -> Option<Ended> {
+        match operation.advance(result, self.device.align, &mut self.lacks) {
+            Progress::Again => {
+                self.send(operation, lane);
+                None
+            }
+            Progress::Done(result) => {
+                self.in_flight -= 1;
+                self.send_waiting(lane);
+                Some(self.ended(operation.command, result))
+            }
+        }
+    }
+
+    fn call(&mut self, mut operation: FileOperation) -> Option<Ended> {
+        // SAFETY: the command's memory is held by its ticket.
+        let result = unsafe { operation.call(self.device.file.as_raw_fd()) };
+        match operation.advance(result, self.device.align, &mut self.lacks) {
+            Progress::Again => {
+                self.waiting.push_back(operation);
+                None
+            }
+            Progress::Done(result) => Some(self.ended(operation.command, result)),
+        }
+    }
+
+    fn send_waiting(&mut self, lane: &mut Lane) {
+        if self.in_flight < IN_FLIGHT_MAX
+            && let Some(operation) = self.waiting.pop_front()
+        {
+            self.in_flight += 1;
+            self.send(operation, lane);
+        }
+    }
+
+    fn send(&mut self, operation: FileOperation, lane: &mut Lane) {
+        let operation = Operation::File { device: self.index, operation };
+        // SAFETY: the command's memory is held by its ticket, which is released when the command has ended.
+        unsafe {
+            lane.start(self.file, operation, |operation, fd| match operation {
+                Operation::File { operation, .. } => operation.entry(fd),
+                _ => io_uring::opcode::Nop::new().build(),
+            });
+        }
+    }
+
+    fn ended(&mut self, command: Command, result: Result<(), Failure>) -> Ended {
+        if let Err(failure) = result {
+            self.report(&command, failure);
+        }
+        let Command { ticket, kind, .. } = command;
+        Ended { device: self.index, ticket, kind, result: result.map_err(|failure| failure.error) }
+    }
+
+    fn report(&mut self, command: &Command, failure: Failure) {
+        let path = self.device.path.display().to_string();
+        let eof = failure.errno == 0 && failure.error == IoError::Io && command.kind == CommandKind::Read;
+        let cause = match failure.errno {
+            _ if eof => "the file is shorter than it was: truncated while in use".to_string(),
+            0 => "the device took no more bytes".to_string(),
+            errno => std::io::Error::from_raw_os_error(errno).to_string(),
+        };
+        self.log.failed(&path, command.kind.name(), command.offset, command.len, &cause);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Buffer;
+    use crate::command::test_command;
+    use std::path::Path;
+    use std::time::Duration;
+
+    struct Rig {
+        lane: Lane,
+        runner: FileRunner,
+        file: tempfile::NamedTempFile,
+    }
+
+    impl Rig {
+        fn new(directory: &str) -> Self {
+            let file = tempfile::NamedTempFile::new_in(Path::new(directory)).unwrap();
+            file.as_file().set_len(1 << 20).unwrap();
+            let mut lane = Lane::new().unwrap();
+            let runner = FileRunner::new(FileDevice::open_backing(file.path()).unwrap(), 0, &mut lane);
+            Self { lane, runner, file }
+        }
+
+        fn finish(&mut self) -> Ended {
+            let mut done = Vec::new();
+            for _ in 0..1000 {
+                if let Some(ended) = self.runner.continue_inline() {
+                    return ended;
+                }
+                if self.lane.in_flight() > 0 {
+                    self.lane.ring.enter(Some(Duration::from_secs(10))).unwrap();
+                    self.lane.ring.collect(&mut done, 1);
+                }
+                for completion in done.drain(..) {
+                    let Some(Operation::File { operation, .. }) = self.lane.finish(completion.key) else {
+                        continue;
+                    };
+                    if let Some(ended) = self.runner.completed(operation, completion.result, &mut self.lane) {
+                        return ended;
+                    }
+                }
+            }
+            panic!("the operation did not end");
+        }
+
+        fn run(
+            &mut self,
+            kind: CommandKind,
+            offset: u64,
+            buffer: &mut Buffer,
+            fua: bool,
+        ) -> Result<(), IoError> {
+            let memory = buffer.as_raw();
+            let command = Command { memory, fua, ..test_command(kind, offset, buffer.len() as u64) };
+            let ended = self.runner.start(command, &mut self.lane);
+            ended.unwrap_or_else(|| self.finish()).result
+        }
+    }
+
+    fn stamped(len: usize) -> Buffer {
+        let mut buffer = Buffer::alloc(len).unwrap();
+        buffer.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / 512 + 1) as u8);
+        buffer
+    }
+
+    fn every_command_works_in(directory: &str) {
+        let mut rig = Rig::new(directory);
+        let mut written = stamped(64 << 10);
+        for fua in [false, true] {
+            rig.run(CommandKind::Write, 4096, &mut written, fua).unwrap();
+        }
+        rig.run(CommandKind::Flush, 0, &mut written, false).unwrap();
+        let mut read = Buffer::alloc(64 << 10).unwrap();
+        rig.run(CommandKind::Read, 4096, &mut read, false).unwrap();
+        assert_eq!(read[..], written[..]);
+        for (kind, offset) in
+            [(false, 4096), (true, 8192)].map(|(h, o)| (CommandKind::WriteZeroes { no_hole: h }, o))
+        {
+            let mut range = Buffer::alloc(4096).unwrap();
+            rig.run(kind, offset, &mut range, true).unwrap();
+        }
+        rig.run(CommandKind::Discard, 12288, &mut Buffer::alloc(4096).unwrap(), false).unwrap();
+        rig.run(CommandKind::Read, 4096, &mut read, false).unwrap();
+        assert!(read[..8192].iter().all(|&byte| byte == 0));
+        assert_eq!(read[12288..], written[12288..]);
+        assert_eq!(rig.file.as_file().metadata().unwrap().len(), 1 << 20);
+    }
+
+    #[test]
+    fn every_command_works_through_the_ring() {
+        every_command_works_in(".");
+    }
+
+    #[test]
+    fn every_command_works_inline() {
+        every_command_works_in("/dev/shm");
+    }
+
+    #[test]
+    fn a_file_truncated_while_in_use_is_an_error() {
+        for directory in [".", "/dev/shm"] {
+            let mut rig = Rig::new(directory);
+            rig.file.as_file().set_len(8192).unwrap();
+            let mut buffer = stamped(8192);
+            assert_eq!(rig.run(CommandKind::Read, 4096, &mut buffer, false), Err(IoError::Io), "{directory}");
+        }
+    }
+
+    #[test]
+    fn more_commands_than_fit_are_queued_and_all_end() {
+        let mut rig = Rig::new(".");
+        let mut buffer = stamped(512);
+        let count = IN_FLIGHT_MAX + 50;
+        for _ in 0..count {
+            let command = test_command(CommandKind::Write, 0, 512);
+            assert!(
+                rig.runner.start(Command { memory: buffer.as_raw(), ..command }, &mut rig.lane).is_none()
+            );
+        }
+        assert_eq!((rig.runner.in_flight, rig.runner.waiting.len()), (IN_FLIGHT_MAX, 50));
+        for _ in 0..count {
+            rig.finish().result.unwrap();
+        }
+        assert_eq!((rig.runner.in_flight, rig.lane.in_flight()), (0, 0));
+        buffer.fill(0);
+    }
+}

@@ -1,0 +1,48 @@
+//! Everything that touches devices and sockets: the reactors that drive the engine, on io_uring.
+//!
+//! A reactor ([`ReactorBuilder`]) is a thread with a ring of its own, an engine, the backings of its volumes, its handle on the
+//! cache device, and a [`Frontend`] that serves guests. Nothing of it is shared on the hot path: other threads reach it through a
+//! mailbox ([`Handle`]), and cache slots move between reactors through the [`SharedPool`] in batches.
+//!
+//! Memory under I/O has one owner: the operation's slot, or a region that counts the operations on it. It cannot go, or go to
+//! somebody else, before the kernel is done with it. [`sim`] has simulated devices for tests of the engine.
+
+mod backing;
+mod buffer;
+mod cache_device;
+mod command;
+mod context;
+mod driver;
+mod error_log;
+mod file;
+mod frontend;
+mod lane;
+mod mailbox;
+mod memory;
+mod monitor;
+mod nbd_backing;
+mod reactor;
+mod ring;
+mod send_list;
+pub mod sim;
+mod slots;
+mod socket;
+mod spin;
+mod stats;
+mod sys;
+mod table;
+
+pub use backing::{Backing, BackingError};
+pub use buffer::{BUFFER_ALIGN, BUFFER_MAX, BUFFER_MIN, Buffer, BufferPool};
+pub use cache_device::{CacheDevice, CacheError, CachePlan, CacheSpec, HEADER_BYTES};
+pub use context::Context;
+pub use file::{FileDevice, OpenError};
+pub use frontend::{Event, Extent, Frontend, GuestRequest, VolumeInfo};
+pub use mailbox::{Handle, HandleError, Inbox, mailbox};
+pub use monitor::{MONITOR_BATCH, MonitorRecord, MonitorSink};
+pub use nbd_backing::{NbdBacking, NbdError, NbdErrorKind};
+pub use reactor::{ReactorBuilder, ReactorConfig, ReactorError, ReactorThread};
+pub use send_list::{SEND_HEADER_BYTES, SEND_SEGMENTS, SendList};
+pub use slots::SharedPool;
+pub use socket::{SOCKETS_MAX, SocketId};
+pub use stats::{DeviceStats, ReactorSnapshot, TenantSnapshot, VolumeSnapshot};

@@ -1,0 +1,247 @@
+//! How other threads reach a reactor: a bounded queue of commands, and a wake-up only where the reactor sleeps.
+
+use crate::stats::ReactorSnapshot;
+use crate::sys;
+use larder_engine::{TenantId, WritePolicy};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+
+/// Commands that wait at most.
+const COMMANDS_MAX: usize = 4096;
+
+/// What a reactor can be told. `C` is its frontend's own command.
+#[derive(Debug)]
+pub(crate) enum ReactorCommand<C> {
+    SetQuota { tenant: TenantId, blocks: u32 },
+    SetWritePolicy { tenant: TenantId, policy: WritePolicy },
+    Snapshot(mpsc::Sender<ReactorSnapshot>),
+    Frontend(C),
+    Stop { within: Duration },
+}
+
+/// A command did not reach the reactor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandleError {
+    /// The reactor has ended.
+    #[error("the reactor has ended")]
+    Ended,
+    /// Too many commands wait.
+    #[error("the reactor is behind: {COMMANDS_MAX} commands wait")]
+    Full,
+}
+
+/// Tells a reactor what to do, from any thread. Cheap to clone.
+#[derive(Debug)]
+pub struct Handle<C> {
+    mailbox: Arc<Mailbox<C>>,
+}
+
+/// The reactor's end of the mailbox: goes into [`crate::ReactorBuilder::spawn`]. Dropping it ends the mailbox.
+#[derive(Debug)]
+pub struct Inbox<C> {
+    mailbox: Arc<Mailbox<C>>,
+}
+
+#[derive(Debug)]
+struct Mailbox<C> {
+    queue: Mutex<Queue<C>>,
+    waker: Arc<Waker>,
+}
+
+#[derive(Debug)]
+struct Queue<C> {
+    commands: VecDeque<ReactorCommand<C>>,
+    ended: bool,
+}
+
+/// A mailbox for a reactor that is still to be started, so that frontends can know each other's handles.
+pub fn mailbox<C>() -> io::Result<(Handle<C>, Inbox<C>)> {
+    let queue = Mutex::new(Queue { commands: VecDeque::new(), ended: false });
+    let mailbox = Arc::new(Mailbox { queue, waker: Arc::new(Waker::new()?) });
+    Ok((Handle { mailbox: Arc::clone(&mailbox) }, Inbox { mailbox }))
+}
+
+impl<C> Mailbox<C> {
+    /// The queue is whole between statements, so a panic elsewhere does not spoil it.
+    fn lock(&self) -> MutexGuard<'_, Queue<C>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C> Clone for Handle<C> {
+    fn clone(&self) -> Self {
+        Self { mailbox: Arc::clone(&self.mailbox) }
+    }
+}
+
+impl<C> Handle<C> {
+    /// Change a tenant's quota, in blocks. Unknown tenants are ignored.
+    pub fn set_quota(&self, tenant: TenantId, blocks: u32) -> Result<(), HandleError> {
+        self.send(ReactorCommand::SetQuota { tenant, blocks })
+    }
+
+    /// Change a tenant's write policy. Unknown tenants are ignored.
+    pub fn set_write_policy(&self, tenant: TenantId, policy: WritePolicy) -> Result<(), HandleError> {
+        self.send(ReactorCommand::SetWritePolicy { tenant, policy })
+    }
+
+    /// Ask for a snapshot; it comes through the receiver, which hangs up if the reactor ends first. The monitor's batch is
+    /// handed on before.
+    pub fn snapshot(&self) -> Result<mpsc::Receiver<ReactorSnapshot>, HandleError> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(ReactorCommand::Snapshot(sender))?;
+        Ok(receiver)
+    }
+
+    /// Tell the frontend something.
+    pub fn frontend(&self, command: C) -> Result<(), HandleError> {
+        self.send(ReactorCommand::Frontend(command))
+    }
+
+    /// Wind down: the frontend finishes, what is in flight drains, backings are flushed, the thread ends. What is not done after
+    /// `within` is given up.
+    pub fn stop(&self, within: Duration) -> Result<(), HandleError> {
+        self.send(ReactorCommand::Stop { within })
+    }
+
+    fn send(&self, command: ReactorCommand<C>) -> Result<(), HandleError> {
+        let mut queue = self.mailbox.lock();
+        if queue.ended {
+            return Err(HandleError::Ended);
+        }
+        if queue.commands.len() >= COMMANDS_MAX {
+            return Err(HandleError::Full);
+        }
+        queue.commands.push_back(command);
+        drop(queue);
+        self.mailbox.waker.wake();
+        Ok(())
+    }
+}
+
+impl<C> Inbox<C> {
+    /// The next command.
+    pub(crate) fn take(&self) -> Option<ReactorCommand<C>> {
+        self.mailbox.lock().commands.pop_front()
+    }
+
+    /// Whoever has it can wake the reactor.
+    pub(crate) fn waker(&self) -> &Arc<Waker> {
+        &self.mailbox.waker
+    }
+}
+
+impl<C> Drop for Inbox<C> {
+    fn drop(&mut self) {
+        let mut queue = self.mailbox.lock();
+        queue.ended = true;
+        queue.commands.clear();
+    }
+}
+
+/// Wakes a reactor, with a system call only where it sleeps.
+///
+/// The waker first sets `pending`, then looks at `asleep`; the sleeper first sets `asleep`, then looks at `pending`. Whatever
+/// the interleaving, at least one of them sees the other.
+#[derive(Debug)]
+pub(crate) struct Waker {
+    event: File,
+    asleep: AtomicBool,
+    pending: AtomicBool,
+}
+
+impl Waker {
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { event: sys::eventfd()?, asleep: AtomicBool::new(false), pending: AtomicBool::new(false) })
+    }
+
+    /// Something is there for the reactor.
+    pub fn wake(&self) {
+        self.pending.store(true, Ordering::SeqCst);
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            self.ring_bell();
+        }
+    }
+
+    /// End the read of the event counter, awake or not.
+    pub fn ring_bell(&self) {
+        // Fails only where the counter is full, and then the reactor wakes anyway.
+        let _ = (&self.event).write(&1_u64.to_ne_bytes());
+    }
+
+    /// The reactor is going to sleep. False where something has come in between.
+    pub fn may_sleep(&self) -> bool {
+        self.asleep.store(true, Ordering::SeqCst);
+        let quiet = !self.pending.load(Ordering::SeqCst);
+        if !quiet {
+            self.awake();
+        }
+        quiet
+    }
+
+    /// The reactor is awake.
+    pub fn awake(&self) {
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+
+    /// True where something came since the last call.
+    #[inline]
+    pub fn take_pending(&self) -> bool {
+        self.is_pending() && self.pending.swap(false, Ordering::SeqCst)
+    }
+
+    #[inline]
+    pub fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::Relaxed)
+    }
+
+    /// The event counter, to be read while asleep.
+    pub fn event(&self) -> &File {
+        &self.event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn commands_arrive_in_order_and_are_bounded() {
+        let (handle, inbox) = mailbox::<usize>().unwrap();
+        for number in 0..COMMANDS_MAX {
+            handle.frontend(number).unwrap();
+        }
+        assert_eq!(handle.frontend(0), Err(HandleError::Full));
+        assert!(inbox.waker().take_pending() && !inbox.waker().take_pending());
+        for number in 0..COMMANDS_MAX {
+            assert!(matches!(inbox.take(), Some(ReactorCommand::Frontend(n)) if n == number));
+        }
+        assert!(inbox.take().is_none());
+    }
+
+    #[test]
+    fn a_reactor_that_ended_takes_nothing() {
+        let (handle, inbox) = mailbox::<()>().unwrap();
+        let snapshot = handle.snapshot().unwrap();
+        drop(inbox);
+        assert_eq!(handle.stop(Duration::ZERO), Err(HandleError::Ended));
+        assert!(snapshot.recv().is_err(), "the asker hears that nobody will answer");
+    }
+
+    #[test]
+    fn only_a_sleeper_is_woken_by_a_system_call() {
+        let waker = Waker::new().unwrap();
+        waker.wake();
+        assert!(!waker.may_sleep(), "something is pending");
+        assert!(waker.take_pending() && waker.may_sleep());
+        waker.wake();
+        let mut count = [0; 8];
+        (&waker.event).read_exact(&mut count).unwrap();
+        assert_eq!(u64::from_ne_bytes(count), 1);
+    }
+}

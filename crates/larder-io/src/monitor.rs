@@ -1,0 +1,110 @@
+//! The monitor: every guest request as a small record, handed on in batches.
+
+use crate::frontend::GuestRequest;
+use larder_engine::{RequestKind, TenantId, VolumeId};
+
+/// Records in a batch.
+pub const MONITOR_BATCH: usize = 4096;
+
+/// One guest request, as the analyzer sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MonitorRecord {
+    /// Whose.
+    pub tenant: TenantId,
+    /// On which volume.
+    pub volume: VolumeId,
+    /// What was asked.
+    pub kind: RequestKind,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub len: u64,
+}
+
+/// Takes batches of records, on the reactor's thread: it must not block. An answer of `Err` gives back a batch that it has no room
+/// for; its records are dropped and counted.
+pub type MonitorSink = Box<dyn FnMut(Vec<MonitorRecord>) -> Result<(), Vec<MonitorRecord>> + Send>;
+
+/// Gathers records for the sink.
+pub(crate) struct Monitor {
+    batch: Vec<MonitorRecord>,
+    sink: Option<MonitorSink>,
+    dropped: u64,
+}
+
+impl Monitor {
+    pub fn new(sink: Option<MonitorSink>) -> Self {
+        let room = if sink.is_some() { MONITOR_BATCH } else { 0 };
+        Self { batch: Vec::with_capacity(room), sink, dropped: 0 }
+    }
+
+    /// Note a request. Only reads and writes of data say something about reuse; the others are told as well.
+    #[inline]
+    pub fn record(&mut self, tenant: TenantId, asked: &GuestRequest) {
+        if self.sink.is_none() {
+            return;
+        }
+        let GuestRequest { volume, kind, offset, len, .. } = *asked;
+        self.batch.push(MonitorRecord { tenant, volume, kind, offset, len });
+        if self.batch.len() == MONITOR_BATCH {
+            self.flush();
+        }
+    }
+
+    /// Hand on what there is.
+    pub fn flush(&mut self) {
+        let Some(sink) = &mut self.sink else { return };
+        if self.batch.is_empty() {
+            return;
+        }
+        let batch = std::mem::take(&mut self.batch);
+        self.batch = match sink(batch) {
+            Ok(()) => Vec::with_capacity(MONITOR_BATCH),
+            Err(mut refused) => {
+                self.dropped += refused.len() as u64;
+                refused.clear();
+                refused
+            }
+        };
+    }
+
+    /// Records dropped since the start.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    fn asked(offset: u64) -> GuestRequest {
+        GuestRequest { volume: VolumeId(1), kind: RequestKind::Read, offset, len: 4096, fua: false }
+    }
+
+    #[test]
+    fn batches_arrive_whole_and_in_order() {
+        let (send, receive) = mpsc::sync_channel(8);
+        let mut monitor =
+            Monitor::new(Some(Box::new(move |batch| send.try_send(batch).map_err(|_| Vec::new()))));
+        for block in 0..MONITOR_BATCH as u64 + 3 {
+            monitor.record(TenantId(2), &asked(block * 4096));
+        }
+        monitor.flush();
+        monitor.flush();
+        let batches: Vec<_> = receive.try_iter().collect();
+        assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [MONITOR_BATCH, 3]);
+        assert_eq!((batches[1][0].offset, batches[1][0].tenant), (MONITOR_BATCH as u64 * 4096, TenantId(2)));
+        assert_eq!(monitor.dropped(), 0);
+    }
+
+    #[test]
+    fn a_sink_that_is_behind_costs_records_and_no_memory() {
+        let mut monitor = Monitor::new(Some(Box::new(Err)));
+        for block in 0..MONITOR_BATCH as u64 * 2 + 5 {
+            monitor.record(TenantId(0), &asked(block));
+        }
+        assert_eq!((monitor.dropped(), monitor.batch.len()), (MONITOR_BATCH as u64 * 2, 5));
+    }
+}

@@ -1,0 +1,12 @@
+//! A reactor: one thread, one ring, one engine with its devices, one frontend.
+
+mod build;
+mod run;
+mod stop;
+
+pub use build::{ReactorBuilder, ReactorConfig, ReactorError, ReactorThread};
+
+#[cfg(test)]
+mod socket_tests;
+#[cfg(test)]
+mod tests;

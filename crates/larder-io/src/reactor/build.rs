@@ -1,0 +1,203 @@
+//! Putting a reactor together, and starting its thread.
+
+use super::run::Reactor;
+use crate::backing::{Backing, Device};
+use crate::driver::{Driver, Volume};
+use crate::file::FileDevice;
+use crate::frontend::{Frontend, VolumeInfo};
+use crate::lane::Lane;
+use crate::mailbox::{Inbox, Waker};
+use crate::monitor::{Monitor, MonitorSink};
+use crate::{BufferPool, CacheDevice, Context, SharedPool};
+use larder_engine::{Engine, EngineConfig, TenantId, VolumeId, WritePolicy};
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How a reactor is set up.
+#[derive(Clone, Debug)]
+pub struct ReactorConfig {
+    /// The thread's name.
+    pub name: String,
+    /// How long to poll before sleeping, while that pays. Zero: never.
+    pub spin: Duration,
+    /// Bytes of data buffers for guests at most.
+    pub buffer_bytes: usize,
+}
+
+impl Default for ReactorConfig {
+    fn default() -> Self {
+        Self { name: "reactor".into(), spin: Duration::from_micros(50), buffer_bytes: 256 << 20 }
+    }
+}
+
+/// Starting or running a reactor failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReactorError {
+    /// No io_uring.
+    #[error(
+        "io_uring does not work here: {0} (is kernel.io_uring_disabled set, or a seccomp filter in the way?)"
+    )]
+    Ring(#[source] io::Error),
+    /// No thread, or no handle on the cache device.
+    #[error("cannot start a reactor: {0}")]
+    Start(#[source] io::Error),
+    /// A volume is larger than the cache can address.
+    #[error("{name} has {bytes} bytes, more than {max} that can be cached with this block size")]
+    TooLarge {
+        /// The backing.
+        name: String,
+        /// Its size.
+        bytes: u64,
+        /// The largest size.
+        max: u64,
+    },
+    /// More volumes than a reactor can name.
+    #[error("more than 65,534 tenants or volumes on one reactor")]
+    TooMany,
+    /// Not everything had ended by the deadline.
+    #[error("stopped with {requests} requests and {operations} operations unfinished")]
+    Unfinished {
+        /// Guest requests in flight.
+        requests: usize,
+        /// Operations in the kernel.
+        operations: usize,
+    },
+    /// A bug: the thread panicked.
+    #[error("the reactor panicked")]
+    Panicked,
+}
+
+/// A reactor before it starts: give it tenants and volumes.
+pub struct ReactorBuilder {
+    config: ReactorConfig,
+    engine: Engine,
+    block_bytes: u32,
+    tenants: u16,
+    volumes: Vec<Volume>,
+    cache: FileDevice,
+    backings: Vec<Backing>,
+    monitor: Option<MonitorSink>,
+}
+
+/// A number that no guest can guess.
+fn random_seed() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
+impl ReactorBuilder {
+    /// A reactor on the cache device, taking slots from a pool that may be shared.
+    pub fn new(config: ReactorConfig, cache: &CacheDevice, pool: SharedPool) -> Result<Self, ReactorError> {
+        let device = cache.device().try_clone().map_err(ReactorError::Start)?;
+        let engine_config = EngineConfig {
+            block_bytes: cache.block_bytes(),
+            cache_align: device.align(),
+            cache_blocks: cache.blocks(),
+        };
+        Ok(Self {
+            config,
+            engine: Engine::new(engine_config, Box::new(pool)).with_hash_seed(random_seed()),
+            block_bytes: cache.block_bytes(),
+            tenants: 0,
+            volumes: Vec::new(),
+            cache: device,
+            backings: Vec::new(),
+            monitor: None,
+        })
+    }
+
+    /// Hand the monitor's batches to this sink.
+    pub fn monitor(&mut self, sink: MonitorSink) {
+        self.monitor = Some(sink);
+    }
+
+    /// Add a tenant with a quota in blocks.
+    pub fn add_tenant(&mut self, quota_blocks: u32, policy: WritePolicy) -> Result<TenantId, ReactorError> {
+        self.tenants = self.tenants.checked_add(1).ok_or(ReactorError::TooMany)?;
+        Ok(self.engine.add_tenant(quota_blocks, policy))
+    }
+
+    /// Add a volume to a tenant of this reactor.
+    pub fn add_volume(&mut self, tenant: TenantId, backing: Backing) -> Result<VolumeId, ReactorError> {
+        if tenant.0 >= self.tenants || self.volumes.len() >= usize::from(u16::MAX) - 1 {
+            return Err(ReactorError::TooMany);
+        }
+        let info = backing.info(self.block_bytes);
+        let max = self.engine.volume_bytes_max();
+        if info.bytes > max {
+            return Err(ReactorError::TooLarge { name: backing.name(), bytes: info.bytes, max });
+        }
+        self.volumes.push(Volume { tenant, info });
+        self.backings.push(backing);
+        Ok(self.engine.add_volume(tenant, info.bytes))
+    }
+
+    /// What there is to know of a volume; `None` where it was not added here.
+    pub fn volume(&self, volume: VolumeId) -> Option<VolumeInfo> {
+        self.volumes.get(volume.0 as usize).map(|volume| volume.info)
+    }
+
+    /// Start the thread. Returns when its ring works.
+    pub fn spawn<F: Frontend>(
+        self,
+        frontend: F,
+        inbox: Inbox<F::Command>,
+    ) -> Result<ReactorThread, ReactorError> {
+        let (started, wait) = mpsc::channel();
+        let name = self.config.name.clone();
+        let body = move || self.main(frontend, inbox, &started);
+        let thread = thread::Builder::new().name(name).spawn(body).map_err(ReactorError::Start)?;
+        let thread = ReactorThread { thread };
+        match wait.recv() {
+            Ok(()) => Ok(thread),
+            Err(_) => Err(thread.join().err().unwrap_or(ReactorError::Panicked)),
+        }
+    }
+
+    /// The thread's body. Hangs up on `started` where the reactor does not come up.
+    fn main<F: Frontend>(
+        self,
+        frontend: F,
+        inbox: Inbox<F::Command>,
+        started: &mpsc::Sender<()>,
+    ) -> Result<(), ReactorError> {
+        let (tenants, spin) = (self.tenants, self.config.spin);
+        let cx = self.into_context(inbox.waker()).map_err(ReactorError::Ring)?;
+        // The starter waits for this, so it is there to hear it.
+        let _ = started.send(());
+        Reactor::new(frontend, cx, inbox, tenants, spin).run()
+    }
+
+    fn into_context(self, waker: &Arc<Waker>) -> io::Result<Context> {
+        let mut lane = Lane::new()?;
+        let mut devices = vec![Device::file(self.cache, 0, &mut lane)];
+        for (index, backing) in self.backings.into_iter().enumerate() {
+            devices.push(backing.into_device(index + 1, &mut lane, waker)?);
+        }
+        let pool = BufferPool::new(self.config.buffer_bytes);
+        let driver = Driver::new(self.engine, self.volumes, devices, pool, Monitor::new(self.monitor));
+        Ok(Context { lane, driver, events: VecDeque::new(), now: Instant::now() })
+    }
+}
+
+/// A reactor that runs. Stop it through its handle, then join.
+#[derive(Debug)]
+pub struct ReactorThread {
+    thread: JoinHandle<Result<(), ReactorError>>,
+}
+
+impl ReactorThread {
+    /// Wait for its end.
+    pub fn join(self) -> Result<(), ReactorError> {
+        self.thread.join().unwrap_or(Err(ReactorError::Panicked))
+    }
+
+    /// True once it has ended, by whatever cause.
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+}

@@ -1,0 +1,284 @@
+//! The loop. A turn takes what has ended, lets the engine and the frontend act on it, and enters the kernel once to submit and to
+//! collect; where nothing is left to do it polls for a moment, then sleeps.
+
+use super::ReactorError;
+use super::stop::Phase;
+use crate::Context;
+use crate::frontend::Frontend;
+use crate::lane::Operation;
+use crate::mailbox::{Inbox, ReactorCommand};
+use crate::ring::Completion;
+use crate::spin::Spin;
+use crate::stats::{ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
+use io_uring::{opcode, types};
+use larder_engine::{TenantId, VolumeId};
+use std::mem::ManuallyDrop;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+/// Completions handled in one turn.
+const COMPLETIONS_PER_TURN: usize = 256;
+/// Replies, events and inline completions handed on in one turn.
+const DELIVERIES_PER_TURN: usize = 4096;
+/// Blocks that a shrinking tenant gives up in one turn, so that guests never wait for it.
+const TRIM_PER_TURN: usize = 64;
+/// Between calls of the frontend's tick.
+const TICK: Duration = Duration::from_secs(1);
+/// Longest sleep of a reactor that has no socket.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+/// Looks at the ring between two looks at the clock while polling.
+const LOOKS_PER_CLOCK: u32 = 16;
+
+/// The state of the loop, on its own thread.
+pub(super) struct Reactor<F: Frontend> {
+    pub frontend: F,
+    /// Dropped only at the regular end, when no operation is in flight. On any other way out the memory that the kernel may
+    /// still use stays.
+    pub cx: ManuallyDrop<Context>,
+    pub inbox: Inbox<F::Command>,
+    pub phase: Phase,
+    tenants: u16,
+    spin: Spin,
+    began: Instant,
+    next_tick: Instant,
+    completions: Vec<Completion>,
+    trim_due: bool,
+}
+
+impl<F: Frontend> Reactor<F> {
+    pub fn new(frontend: F, cx: Context, inbox: Inbox<F::Command>, tenants: u16, spin: Duration) -> Self {
+        let began = cx.now;
+        Self {
+            frontend,
+            cx: ManuallyDrop::new(cx),
+            inbox,
+            phase: Phase::Running,
+            tenants,
+            spin: Spin::new(spin),
+            began,
+            next_tick: began + TICK,
+            completions: Vec::with_capacity(COMPLETIONS_PER_TURN),
+            trim_due: false,
+        }
+    }
+
+    /// Run until stopped.
+    pub fn run(mut self) -> Result<(), ReactorError> {
+        self.listen_for_wakeups();
+        self.frontend.start(&mut self.cx);
+        loop {
+            self.read_mail();
+            self.handle_completions();
+            self.deliver();
+            self.background();
+            if let Some(result) = self.advance_phase() {
+                return self.end(result);
+            }
+            self.wait()?;
+        }
+    }
+
+    fn end(mut self, result: Result<(), ReactorError>) -> Result<(), ReactorError> {
+        if self.cx.lane.in_flight() == 0 {
+            // SAFETY: `self.cx` is not used again, and no operation can touch its memory.
+            unsafe { ManuallyDrop::drop(&mut self.cx) };
+        }
+        result
+    }
+
+    /// Keep a read of the event counter on the ring.
+    fn listen_for_wakeups(&mut self) {
+        let waker = self.inbox.waker();
+        let fd = types::Fd(waker.event().as_raw_fd());
+        let mut bytes = Box::new([0; 8]);
+        let entry = opcode::Read::new(fd, bytes.as_mut_ptr(), 8).build();
+        // SAFETY: the box belongs to the operation; the counter's descriptor lives as long as the inbox.
+        unsafe { self.cx.lane.start_plain(Operation::Wake { _count: bytes }, entry) };
+    }
+
+    fn read_mail(&mut self) {
+        if !self.inbox.waker().take_pending() {
+            return;
+        }
+        while let Some(command) = self.inbox.take() {
+            self.obey(command);
+        }
+    }
+
+    fn obey(&mut self, command: ReactorCommand<F::Command>) {
+        let known = |tenant: TenantId| tenant.0 < self.tenants;
+        match command {
+            ReactorCommand::SetQuota { tenant, blocks } if known(tenant) => {
+                self.cx.driver.engine.set_quota(tenant, blocks);
+                self.trim_due = true;
+            }
+            ReactorCommand::SetWritePolicy { tenant, policy } if known(tenant) => {
+                self.cx.driver.engine.set_write_policy(tenant, policy);
+            }
+            ReactorCommand::SetQuota { tenant, .. } | ReactorCommand::SetWritePolicy { tenant, .. } => {
+                tracing::warn!(?tenant, "a command for a tenant that this reactor does not have");
+            }
+            ReactorCommand::Snapshot(asker) => {
+                self.cx.driver.monitor.flush();
+                // An asker that has gone meanwhile does not need the answer.
+                let _ = asker.send(self.snapshot());
+            }
+            ReactorCommand::Frontend(command) => self.frontend.command(&mut self.cx, command),
+            ReactorCommand::Stop { within } => self.begin_stop(within),
+        }
+    }
+
+    fn handle_completions(&mut self) {
+        let mut completions = std::mem::take(&mut self.completions);
+        self.cx.lane.ring.collect(&mut completions, COMPLETIONS_PER_TURN);
+        for completion in completions.drain(..) {
+            self.handle(completion);
+        }
+        self.completions = completions;
+    }
+
+    #[inline]
+    fn handle(&mut self, Completion { key, result }: Completion) {
+        let Some(operation) = self.cx.lane.finish(key) else { return };
+        match self.cx.event_of(operation, result) {
+            Ok(event) => self.frontend.event(&mut self.cx, event),
+            Err(Operation::Wake { .. }) if !self.phase.is_closing() => self.listen_for_wakeups(),
+            Err(Operation::Wake { .. } | Operation::Cancel) => {}
+            Err(operation) => {
+                let Context { lane, driver, .. } = &mut *self.cx;
+                driver.completed(lane, operation, result);
+            }
+        }
+    }
+
+    /// Hand on replies and events until nothing is left, or the turn has done its share.
+    fn deliver(&mut self) {
+        for _ in 0..DELIVERIES_PER_TURN {
+            let Context { lane, driver, events, .. } = &mut *self.cx;
+            if let Some(reply) = driver.next_reply() {
+                self.frontend.reply(&mut self.cx, reply.cookie, reply.result, reply.buffer);
+            } else if let Some(event) = events.pop_front() {
+                self.frontend.event(&mut self.cx, event);
+            } else if !driver.end_next(lane) {
+                return;
+            }
+        }
+    }
+
+    /// What a turn does beside answering: shrink, go on with long inline operations, send what was gathered, keep time.
+    fn background(&mut self) {
+        let Context { lane, driver, .. } = &mut *self.cx;
+        self.trim_due = driver.engine.trim(TRIM_PER_TURN);
+        driver.act(lane);
+        driver.continue_inline();
+        if self.cx.now >= self.next_tick {
+            self.tick();
+        }
+        self.frontend.end_of_batch(&mut self.cx);
+        let Context { lane, driver, .. } = &mut *self.cx;
+        driver.poll_nbd(lane);
+    }
+
+    fn tick(&mut self) {
+        self.next_tick = self.cx.now + TICK;
+        self.cx.driver.monitor.flush();
+        if !self.cx.lane.sockets.is_empty() {
+            let now = self.cx.now;
+            self.frontend.tick(&mut self.cx, now);
+        }
+    }
+
+    /// Enter the kernel: without waiting where there is more to do, else until something happens.
+    fn wait(&mut self) -> Result<(), ReactorError> {
+        let result = if self.has_work() {
+            self.enter_if_useful()
+        } else if self.poll().map_err(ReactorError::Ring)? {
+            Ok(())
+        } else {
+            self.sleep()
+        };
+        self.cx.now = Instant::now();
+        self.cx.driver.now_ns = self.cx.now.duration_since(self.began).as_nanos() as u64;
+        result.map_err(ReactorError::Ring)
+    }
+
+    fn has_work(&self) -> bool {
+        self.trim_due
+            || !self.cx.events.is_empty()
+            || self.cx.driver.has_work()
+            || self.inbox.waker().is_pending()
+    }
+
+    fn enter_if_useful(&mut self) -> std::io::Result<()> {
+        let ring = &mut self.cx.lane.ring;
+        if ring.has_submissions() || ring.has_completions() { ring.enter(None) } else { Ok(()) }
+    }
+
+    /// Submit, then look for completions and mail for as long as that has lately paid. True where something came.
+    fn poll(&mut self) -> std::io::Result<bool> {
+        let budget = self.spin.budget();
+        if budget.is_zero() {
+            return Ok(false);
+        }
+        self.enter_if_useful()?;
+        let began = Instant::now();
+        while began.elapsed() < budget {
+            for _ in 0..LOOKS_PER_CLOCK {
+                if self.cx.lane.ring.has_completions() || self.inbox.waker().is_pending() {
+                    self.spin.paid();
+                    self.enter_if_useful()?;
+                    return Ok(true);
+                }
+                std::hint::spin_loop();
+            }
+        }
+        self.spin.in_vain();
+        Ok(false)
+    }
+
+    /// Submit, and sleep until a completion or a command comes.
+    fn sleep(&mut self) -> std::io::Result<()> {
+        if !self.inbox.waker().may_sleep() {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let timed = !self.cx.lane.sockets.is_empty() || self.phase != Phase::Running;
+        let timeout = if timed { self.next_tick.saturating_duration_since(began) } else { SLEEP_MAX };
+        let result = self.cx.lane.ring.enter(Some(timeout));
+        self.inbox.waker().awake();
+        self.spin.slept(began.elapsed());
+        result
+    }
+
+    fn snapshot(&self) -> ReactorSnapshot {
+        let driver = &self.cx.driver;
+        ReactorSnapshot {
+            tenants: (0..self.tenants).map(|tenant| self.tenant(TenantId(tenant))).collect(),
+            volumes: (0..driver.volumes.len()).map(|volume| self.volume(volume)).collect(),
+            cache: driver.stats[0],
+            cache_failed: driver.engine.cache_failed(),
+            in_flight: driver.engine.in_flight(),
+            engine_memory_bytes: driver.engine.memory_bytes(),
+            buffer_bytes: driver.pool.used_bytes(),
+            monitor_dropped: driver.monitor.dropped(),
+        }
+    }
+
+    fn tenant(&self, tenant: TenantId) -> TenantSnapshot {
+        let engine = &self.cx.driver.engine;
+        TenantSnapshot {
+            tenant,
+            stats: engine.stats(tenant),
+            quota_blocks: engine.quota(tenant),
+            occupied_blocks: engine.occupied(tenant),
+            dirty_blocks: engine.dirty(tenant),
+            write_policy: engine.write_policy(tenant),
+        }
+    }
+
+    fn volume(&self, index: usize) -> VolumeSnapshot {
+        let driver = &self.cx.driver;
+        let crate::driver::Volume { tenant, info } = driver.volumes[index];
+        VolumeSnapshot { volume: VolumeId(index as u16), tenant, info, backing: driver.stats[index + 1] }
+    }
+}

@@ -1,0 +1,352 @@
+//! A simulated host: drives one engine over a cache device and backings, and holds the engine to its contract.
+//!
+//! It does what a reactor does, in the same order: takes every action after each call, carries it out, and tells the engine
+//! how operations ended. Time is a count of ticks that jumps from one completion to the next.
+
+use super::contract::{check_copy, check_extent, check_race, extent, memory_of};
+use super::memory::GARBAGE;
+use super::{FaultModel, Memory, Rng, SharedSlots, SimDevice};
+use larder_engine::{
+    Action, BufOwner, DeviceOp, Engine, EngineConfig, IoError, OpId, OpKind, PART_BYTES, Request, RequestId,
+    RequestKind, SECTOR_BYTES, Target, TenantId, VolumeId, WritePolicy,
+};
+use std::collections::BTreeMap;
+
+/// Actions after one call, at most: more is an engine that never comes to rest.
+const ACTIONS_MAX: usize = 1 << 20;
+
+/// How a host is set up.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// The engine's configuration.
+    pub engine: EngineConfig,
+    /// Seed of all that is random.
+    pub seed: u64,
+    /// Behaviour of the cache device.
+    pub cache: FaultModel,
+    /// Slots that the free pool gives out at a time, at most.
+    pub take_max: usize,
+}
+
+/// A guest request that has ended.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// What was asked.
+    pub request: Request,
+    /// How it ended.
+    pub result: Result<(), IoError>,
+    /// The guest's buffer: for a read, what was read.
+    pub data: Vec<u8>,
+}
+
+/// A device operation in flight.
+#[derive(Clone, Copy, Debug)]
+pub struct PendingOp {
+    /// The operation.
+    pub op: DeviceOp,
+    /// Its data has moved already.
+    pub transferred: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    op: DeviceOp,
+    /// When it ends, in ticks.
+    due: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    request: Request,
+    valid: bool,
+    /// How many operations had failed when it came.
+    failures: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Failure {
+    op: DeviceOp,
+    error: IoError,
+}
+
+/// An engine with simulated devices around it.
+pub struct SimHost {
+    engine: Engine,
+    config: HostConfig,
+    rng: Rng,
+    pool: SharedSlots,
+    cache: SimDevice,
+    backings: Vec<SimDevice>,
+    memory: Memory,
+    ops: BTreeMap<OpId, InFlight>,
+    live: BTreeMap<RequestId, Live>,
+    done: Vec<Done>,
+    failures: Vec<Failure>,
+    now: u64,
+}
+
+impl SimHost {
+    /// A host without tenants.
+    pub fn new(config: HostConfig) -> Self {
+        let mut rng = Rng::new(config.seed);
+        let pool = SharedSlots::new(config.engine.cache_blocks, config.take_max);
+        let bytes = u64::from(config.engine.cache_blocks) * u64::from(config.engine.block_bytes);
+        Self {
+            engine: Engine::new(config.engine, Box::new(pool.clone())),
+            cache: SimDevice::new(bytes, config.cache.clone(), rng.next_u64()),
+            config,
+            rng,
+            pool,
+            backings: Vec::new(),
+            memory: Memory::default(),
+            ops: BTreeMap::new(),
+            live: BTreeMap::new(),
+            done: Vec::new(),
+            failures: Vec::new(),
+            now: 0,
+        }
+    }
+
+    /// The engine, to be looked at.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The free pool.
+    pub fn pool(&self) -> &SharedSlots {
+        &self.pool
+    }
+
+    /// The cache device.
+    pub fn cache(&mut self) -> &mut SimDevice {
+        &mut self.cache
+    }
+
+    /// The backing of a volume.
+    pub fn backing(&mut self, volume: VolumeId) -> &mut SimDevice {
+        &mut self.backings[usize::from(volume.0)]
+    }
+
+    /// The guest and staging buffers.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Requests in flight.
+    pub fn live(&self) -> usize {
+        self.live.len()
+    }
+
+    /// Add a tenant.
+    pub fn add_tenant(&mut self, quota_blocks: u32, policy: WritePolicy) -> TenantId {
+        self.engine.add_tenant(quota_blocks, policy)
+    }
+
+    /// Add a volume of `bytes` zeroes behind a backing that behaves as `model`.
+    pub fn add_volume(&mut self, tenant: TenantId, bytes: u64, model: FaultModel) -> VolumeId {
+        let volume = self.engine.add_volume(tenant, bytes);
+        assert_eq!(usize::from(volume.0), self.backings.len(), "volume numbers are dense");
+        self.backings.push(SimDevice::new(bytes, model, self.rng.next_u64()));
+        volume
+    }
+
+    /// Change a quota.
+    pub fn set_quota(&mut self, tenant: TenantId, blocks: u32) {
+        self.engine.set_quota(tenant, blocks);
+        self.drain();
+    }
+
+    /// Change a write policy.
+    pub fn set_write_policy(&mut self, tenant: TenantId, policy: WritePolicy) {
+        self.engine.set_write_policy(tenant, policy);
+        self.drain();
+    }
+
+    /// Evict what is above its quota, up to `budget` blocks. True if work is left.
+    pub fn trim(&mut self, budget: usize) -> bool {
+        let left = self.engine.trim(budget);
+        self.drain();
+        left
+    }
+
+    /// The name that the next request has to have: the lowest that is free, so that names are soon reused.
+    pub fn free_id(&self) -> RequestId {
+        let taken = self.live.keys().zip(0..).take_while(|(id, n)| id.0 == *n).count();
+        RequestId(taken as u32)
+    }
+
+    /// Submit a request. `data` is what is written; it is ignored for all but writes.
+    pub fn submit(&mut self, request: Request, data: Vec<u8>) {
+        let valid = self.is_valid(&request);
+        let (bytes, read_only) = match request.kind {
+            RequestKind::Read if valid => (vec![GARBAGE; request.len as usize], false),
+            RequestKind::Write if valid => (data, true),
+            _ => (Vec::new(), true),
+        };
+        self.memory.add_guest(request.id, bytes, read_only);
+        self.live.insert(request.id, Live { request, valid, failures: self.failures.len() });
+        self.engine.submit(request);
+        self.drain();
+    }
+
+    /// End the operation that is due next. False if none is in flight.
+    pub fn step(&mut self) -> bool {
+        let next = self.ops.values().min_by_key(|f| (f.due, f.op.id));
+        let Some(&InFlight { op, due }) = next else { return false };
+        self.now = self.now.max(due);
+        self.finish(op.id);
+        true
+    }
+
+    /// The operations in flight.
+    pub fn pending(&self) -> Vec<PendingOp> {
+        let ops = self.ops.values().map(|f| f.op);
+        ops.map(|op| PendingOp { op, transferred: self.device(op.target).is_transferred(op.id) }).collect()
+    }
+
+    /// Move the data of an operation now.
+    pub fn transfer(&mut self, id: OpId) {
+        let op = self.ops.get(&id).unwrap_or_else(|| panic!("{id:?} is not in flight")).op;
+        let Self { cache, backings, memory, .. } = self;
+        device_mut(cache, backings, op.target).transfer(id, memory);
+    }
+
+    /// End an operation now.
+    pub fn finish(&mut self, id: OpId) {
+        let op = self.ops.remove(&id).unwrap_or_else(|| panic!("{id:?} is not in flight")).op;
+        let Self { cache, backings, memory, .. } = self;
+        let result = device_mut(cache, backings, op.target).finish(id, memory);
+        if let (Err(error), Target::Backing(_)) = (result, op.target) {
+            self.failures.push(Failure { op, error });
+        }
+        self.engine.complete(id, result);
+        self.drain();
+    }
+
+    /// The requests that ended since the last call, in order.
+    pub fn take_done(&mut self) -> Vec<Done> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Carry out what the engine wants.
+    fn drain(&mut self) {
+        let cache_failed = self.engine.cache_failed();
+        for _ in 0..ACTIONS_MAX {
+            let Some(action) = self.engine.next_action() else { return self.check_slots() };
+            let on_cache = matches!(action, Action::Device(DeviceOp { target: Target::Cache, .. }));
+            assert!(!(cache_failed && on_cache), "the failed cache device is used: {action:?}");
+            self.perform(action);
+        }
+        panic!("the engine never comes to rest");
+    }
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::AllocStage { stage, bytes } => {
+                assert!(bytes > 0 && u64::from(bytes) <= PART_BYTES, "a stage of {bytes} bytes");
+                self.memory.add_stage(stage, bytes);
+            }
+            Action::Device(op) => self.start(op),
+            Action::Copy { from, to, len } => {
+                self.ops.values().for_each(|f| check_copy(from, to, len, &f.op));
+                self.memory.copy(from, to, len);
+            }
+            Action::FreeStage { stage } => {
+                self.check_unused(BufOwner::Stage(stage));
+                self.memory.remove_stage(stage);
+            }
+            Action::Reply { request, result } => self.reply(request, result),
+        }
+    }
+
+    fn start(&mut self, op: DeviceOp) {
+        let align = match op.target {
+            Target::Cache => u64::from(self.config.engine.cache_align),
+            Target::Backing(_) => SECTOR_BYTES,
+        };
+        check_extent(&op, self.device(op.target).content().len(), align);
+        if let Some((buf, len)) = memory_of(&op.kind) {
+            self.memory.read(buf, len);
+        }
+        self.ops.values().for_each(|f| check_race(&op, &f.op));
+        let Self { cache, backings, memory, .. } = self;
+        let ticks = device_mut(cache, backings, op.target).submit(op.id, op.kind, memory);
+        let old = self.ops.insert(op.id, InFlight { op, due: self.now + ticks });
+        assert!(old.is_none(), "{:?} is in flight already", op.id);
+    }
+
+    fn reply(&mut self, id: RequestId, result: Result<(), IoError>) {
+        let live =
+            self.live.remove(&id).unwrap_or_else(|| panic!("a reply to {id:?}, which is not in flight"));
+        self.check_unused(BufOwner::Guest(id));
+        if let Err(error) = result {
+            self.check_error(&live, error);
+        }
+        assert!(live.valid || result.is_err(), "an invalid request succeeds: {:?}", live.request);
+        let data = self.memory.remove_guest(id);
+        self.done.push(Done { request: live.request, result, data });
+        if self.live.is_empty() && self.ops.is_empty() {
+            self.failures.clear();
+        }
+    }
+
+    /// Panics unless the guest's error is the guest's own fault, or the backing's.
+    fn check_error(&self, live: &Live, error: IoError) {
+        let request = &live.request;
+        let caused = |f: &Failure| {
+            let (start, len) = extent(&f.op.kind);
+            let overlaps = start < request.offset + request.len && request.offset < start + len;
+            let flushes =
+                matches!(f.op.kind, OpKind::Flush) && (request.fua || request.kind == RequestKind::Flush);
+            f.op.target == Target::Backing(request.volume) && f.error == error && (overlaps || flushes)
+        };
+        match live.valid {
+            true => assert!(
+                self.failures[live.failures..].iter().any(caused),
+                "{request:?} fails with {error:?}, which no operation on its backing did"
+            ),
+            false => assert_eq!(error, IoError::Invalid, "the error of {request:?}"),
+        }
+    }
+
+    fn check_unused(&self, owner: BufOwner) {
+        let user =
+            self.ops.values().find(|f| memory_of(&f.op.kind).is_some_and(|(buf, _)| buf.owner == owner));
+        assert!(user.is_none(), "{owner:?} is given back while {user:?} is in flight");
+    }
+
+    /// Panics if an operation is in flight on a slot that is free.
+    fn check_slots(&self) {
+        let block = u64::from(self.config.engine.block_bytes);
+        for InFlight { op, .. } in self.ops.values().filter(|f| f.op.target == Target::Cache) {
+            let (start, len) = extent(&op.kind);
+            let mut slots = start / block..(start + len).div_ceil(block);
+            assert!(!slots.any(|s| self.pool.contains(s as u32)), "the slot of {op:?} is free");
+        }
+    }
+
+    fn is_valid(&self, request: &Request) -> bool {
+        let Some(end) = request.offset.checked_add(request.len) else { return false };
+        let bytes = self.backings[usize::from(request.volume.0)].content().len();
+        let aligned = request.offset.is_multiple_of(SECTOR_BYTES) && request.len.is_multiple_of(SECTOR_BYTES);
+        request.kind == RequestKind::Flush || (aligned && end <= bytes)
+    }
+
+    fn device(&self, target: Target) -> &SimDevice {
+        match target {
+            Target::Cache => &self.cache,
+            Target::Backing(volume) => &self.backings[usize::from(volume.0)],
+        }
+    }
+}
+
+fn device_mut<'a>(
+    cache: &'a mut SimDevice,
+    backings: &'a mut [SimDevice],
+    target: Target,
+) -> &'a mut SimDevice {
+    match target {
+        Target::Cache => cache,
+        Target::Backing(volume) => &mut backings[usize::from(volume.0)],
+    }
+}

@@ -1,0 +1,389 @@
+//! The engine on cases whose answer is known beforehand.
+//!
+//! The thesis on caching for containers counts hits and evictions of a sequential read; the others are the promises of the data path, each
+//! shown on the smallest case that could break it.
+
+use larder_engine::{
+    CACHE_ERRORS_MAX, EngineConfig, IoError, Request, STAGE_BYTES_MAX, Target, TenantId, TenantStats,
+    VolumeId, WritePolicy,
+};
+use larder_io::sim::{FaultKind, FaultModel, HostConfig, PendingOp, Rig, Rng, SimHost, Transfer, ask};
+
+const BLOCK: u64 = 4096;
+
+fn host_config(cache_blocks: u32) -> HostConfig {
+    let engine = EngineConfig { block_bytes: BLOCK as u32, cache_align: 512, cache_blocks };
+    HostConfig { engine, seed: 1, cache: FaultModel::default(), take_max: usize::MAX }
+}
+
+/// One tenant with the whole cache, and one volume of `blocks` blocks.
+fn rig(cache_blocks: u32, blocks: u64) -> (Rig, TenantId, VolumeId) {
+    let mut rig = Rig::new(host_config(cache_blocks));
+    let tenant = rig.add_tenant(cache_blocks, WritePolicy::WriteThrough);
+    let volume = rig.add_volume(tenant, blocks * BLOCK, FaultModel::default());
+    (rig, tenant, volume)
+}
+
+fn read_blocks(rig: &mut Rig, volume: VolumeId, blocks: impl IntoIterator<Item = u64>) {
+    for block in blocks {
+        assert_eq!(rig.run(ask::read(volume, block * BLOCK, BLOCK)), Ok(()));
+    }
+}
+
+/// Hits, misses and evictions.
+fn counts(stats: TenantStats) -> (u64, u64, u64) {
+    (stats.read_hits, stats.read_misses, stats.evictions)
+}
+
+fn backing_reads(rig: &mut Rig, volume: VolumeId) -> u64 {
+    rig.host().backing(volume).started(FaultKind::Read)
+}
+
+fn pending_on_cache(rig: &mut Rig) -> Option<PendingOp> {
+    rig.host().pending().into_iter().find(|p| p.op.target == Target::Cache)
+}
+
+/// Read 131,072 blocks in order, twice, `step` blocks at a time; the counts after each pass.
+fn thesis(cache_blocks: u32, step: u64) -> [(u64, u64, u64); 2] {
+    let mut host = SimHost::new(host_config(cache_blocks));
+    let tenant = host.add_tenant(cache_blocks, WritePolicy::WriteThrough);
+    let volume = host.add_volume(tenant, 131_072 * BLOCK, FaultModel::default());
+    [(); 2].map(|()| {
+        for block in (0..131_072).step_by(step as usize) {
+            let id = host.free_id();
+            let request = ask::read(volume, block * BLOCK, step * BLOCK);
+            host.submit(Request { id, ..request }, Vec::new());
+            while host.step() {}
+            assert!(host.take_done().iter().all(|d| d.result.is_ok()));
+        }
+        host.engine().self_check();
+        counts(host.engine().stats(tenant))
+    })
+}
+
+#[test]
+fn two_sequential_passes_that_fit() {
+    assert_eq!(thesis(524_288, 1), [(0, 131_072, 0), (131_072, 131_072, 0)]);
+    assert_eq!(thesis(524_288, 16), [(0, 131_072, 0), (131_072, 131_072, 0)]);
+}
+
+#[test]
+fn two_sequential_passes_that_do_not_fit() {
+    assert_eq!(thesis(128_000, 1), [(0, 131_072, 3072), (0, 262_144, 134_144)]);
+    assert_eq!(thesis(128_000, 16), [(0, 131_072, 3072), (0, 262_144, 134_144)]);
+}
+
+#[test]
+fn concurrent_misses_of_one_block_read_the_backing_once() {
+    let (mut rig, tenant, volume) = rig(8, 8);
+    rig.submit(ask::read(volume, BLOCK, BLOCK));
+    rig.submit(ask::read(volume, BLOCK + 512, 1024));
+    let ended = rig.settle();
+    assert_eq!(ended.iter().map(|d| d.result).collect::<Vec<_>>(), [Ok(()), Ok(())]);
+    assert_eq!(backing_reads(&mut rig, volume), 1);
+    assert_eq!((counts(rig.stats(tenant)), rig.stats(tenant).backing_reads), ((1, 1, 0), 1));
+}
+
+#[test]
+fn a_block_being_read_is_not_evicted() {
+    let mut rig = Rig::new(host_config(2));
+    let [a, b] = [(); 2].map(|()| rig.add_tenant(2, WritePolicy::WriteThrough));
+    let [va, vb] = [a, b].map(|t| rig.add_volume(t, 4 * BLOCK, FaultModel::default()));
+    read_blocks(&mut rig, va, [0, 1]);
+    rig.submit(ask::read(va, 0, BLOCK));
+    let hit = pending_on_cache(&mut rig).expect("the block is read from the cache");
+    rig.set_quota(a, 0);
+    rig.trim(100);
+    assert_eq!(rig.host().engine().occupied(a), 1, "the other block left");
+    // The free slot goes to one block of the other tenant; there is none for the second.
+    rig.submit(ask::read(vb, 0, BLOCK));
+    rig.submit(ask::read(vb, BLOCK, BLOCK));
+    for other in rig.host().pending().iter().filter(|p| p.op.id != hit.op.id) {
+        rig.finish(other.op.id);
+    }
+    rig.trim(100);
+    assert_eq!(rig.host().engine().occupied(a), 1);
+    let ended = rig.finish(hit.op.id);
+    assert_eq!(ended.iter().map(|d| d.result).collect::<Vec<_>>(), [Ok(())]);
+    rig.settle();
+    rig.trim(100);
+    assert_eq!(rig.host().engine().occupied(a), 0, "nothing holds it any more");
+    read_blocks(&mut rig, vb, [0, 1, 0, 1]);
+    assert_eq!(rig.host().engine().occupied(b), 2);
+}
+
+#[test]
+fn a_failing_cache_device_costs_hits_only() {
+    let (mut rig, tenant, volume) = rig(16, 64);
+    read_blocks(&mut rig, volume, 0..16);
+    for kind in [FaultKind::Read, FaultKind::Write] {
+        rig.host().cache().fail_range(kind, 0..u64::MAX);
+    }
+    read_blocks(&mut rig, volume, (0..64).cycle().take(CACHE_ERRORS_MAX as usize));
+    assert_eq!(rig.run(ask::write(volume, 0, 8 * BLOCK)), Ok(()));
+    assert!(rig.host().engine().cache_failed());
+    let used = |rig: &mut Rig| {
+        [FaultKind::Read, FaultKind::Write].map(|kind| rig.host().cache().started(kind)).iter().sum::<u64>()
+    };
+    let (before, hits) = (used(&mut rig), rig.stats(tenant).read_hits);
+    read_blocks(&mut rig, volume, 0..64);
+    assert_eq!(rig.run(ask::write(volume, 0, 64 * BLOCK)), Ok(()));
+    read_blocks(&mut rig, volume, 0..64);
+    assert_eq!((used(&mut rig), rig.stats(tenant).read_hits), (before, hits));
+    while rig.trim(1) {}
+    assert_eq!((rig.host().engine().occupied(tenant), rig.host().pool().len()), (0, 16));
+}
+
+#[test]
+fn a_failing_backing_is_the_error_of_one_request() {
+    let (mut rig, tenant, volume) = rig(8, 8);
+    rig.host().backing(volume).fail_next(FaultKind::Read, 1);
+    rig.submit(ask::read(volume, 0, BLOCK));
+    rig.submit(ask::read(volume, 0, 512));
+    rig.submit(ask::read(volume, BLOCK, BLOCK));
+    let mut ended: Vec<_> =
+        rig.settle().iter().map(|d| (d.request.offset, d.request.len, d.result)).collect();
+    ended.sort_by_key(|&(offset, len, _)| (offset, len));
+    assert_eq!(ended, [(0, 512, Ok(())), (0, BLOCK, Err(IoError::Io)), (BLOCK, BLOCK, Ok(()))]);
+    assert_eq!(rig.host().engine().occupied(tenant), 1, "nothing of the failed block is cached");
+    let (before, hits) = (backing_reads(&mut rig, volume), rig.stats(tenant).read_hits);
+    read_blocks(&mut rig, volume, [0]);
+    assert_eq!((backing_reads(&mut rig, volume), rig.stats(tenant).read_hits), (before + 1, hits));
+}
+
+#[test]
+fn a_bad_sector_fails_only_requests_that_want_it() {
+    let (mut rig, _, volume) = rig(8, 8);
+    rig.host().backing(volume).fail_range(FaultKind::Read, 512..1024);
+    assert_eq!(rig.run(ask::read(volume, 0, 512)), Ok(()));
+    assert_eq!(rig.run(ask::read(volume, 0, BLOCK)), Err(IoError::Io));
+    assert_eq!(rig.run(ask::read(volume, 1024, BLOCK)), Ok(()));
+}
+
+#[test]
+fn a_failed_write_is_not_cached() {
+    for policy in [WritePolicy::WriteThrough, WritePolicy::ReadOnly] {
+        let (mut rig, tenant, volume) = rig(8, 8);
+        rig.set_write_policy(tenant, policy);
+        read_blocks(&mut rig, volume, [0]);
+        for block in [0, 1] {
+            rig.host().backing(volume).fail_next(FaultKind::Write, 1);
+            assert!(rig.run(ask::write(volume, block * BLOCK, BLOCK)).is_err());
+        }
+        let before = backing_reads(&mut rig, volume);
+        read_blocks(&mut rig, volume, [0, 1]);
+        assert_eq!(backing_reads(&mut rig, volume), before + 2);
+    }
+}
+
+#[test]
+fn a_smaller_quota_evicts_the_coldest() {
+    let (mut rig, tenant, volume) = rig(8, 8);
+    read_blocks(&mut rig, volume, (0..8).chain([2, 5]));
+    rig.set_quota(tenant, 4);
+    assert!(rig.trim(3), "one more is to go");
+    assert!(!rig.trim(3));
+    let before = counts(rig.stats(tenant));
+    assert_eq!((before.2, rig.host().engine().occupied(tenant)), (4, 4));
+    read_blocks(&mut rig, volume, [2, 5, 6, 7]);
+    assert_eq!(counts(rig.stats(tenant)), (before.0 + 4, before.1, 4));
+    read_blocks(&mut rig, volume, [0, 1, 3, 4]);
+    assert_eq!(counts(rig.stats(tenant)), (before.0 + 4, before.1 + 4, 8));
+}
+
+#[test]
+fn a_partial_hit_reads_what_is_missing_and_no_more() {
+    let (mut rig, tenant, volume) = rig(16, 16);
+    read_blocks(&mut rig, volume, [1, 4, 5]);
+    let before = backing_reads(&mut rig, volume);
+    assert_eq!(rig.run(ask::read(volume, 0, 8 * BLOCK)), Ok(()));
+    let stats = rig.stats(tenant);
+    assert_eq!((stats.read_hits, stats.read_misses, stats.backing_reads), (3, 3 + 5, 3 + 5));
+    assert_eq!(backing_reads(&mut rig, volume), before + 3, "blocks 0, 2..=3 and 6..=7");
+    assert_eq!(rig.run(ask::read(volume, 0, 8 * BLOCK)), Ok(()));
+    assert_eq!(rig.stats(tenant).read_hits, 3 + 8);
+}
+
+#[test]
+fn write_through_fills_and_read_only_invalidates() {
+    let (mut rig, tenant, volume) = rig(8, 8);
+    assert_eq!(rig.run(ask::write(volume, 0, 2 * BLOCK)), Ok(()));
+    read_blocks(&mut rig, volume, [0, 1]);
+    assert_eq!(counts(rig.stats(tenant)), (2, 0, 0));
+    rig.set_write_policy(tenant, WritePolicy::ReadOnly);
+    assert_eq!(rig.run(ask::write(volume, 512, 512)), Ok(()));
+    let stats = rig.stats(tenant);
+    assert_eq!((stats.write_hits, stats.write_misses, stats.invalidations), (1, 2, 1));
+    read_blocks(&mut rig, volume, [0, 1]);
+    assert_eq!(counts(rig.stats(tenant)), (3, 1, 0));
+}
+
+#[test]
+fn far_more_requests_than_locks_all_end() {
+    let (mut rig, _, volume) = rig(16, 32);
+    let mut rng = Rng::new(9);
+    let mut ended = 0;
+    for _ in 0..1500 {
+        let (offset, len) = (rng.below(31) * BLOCK + rng.below(8) * 512, (1 + rng.below(8)) * 512);
+        let make = if rng.chance(0.5) { ask::read } else { ask::write };
+        ended += rig.submit(make(volume, offset, len)).len();
+    }
+    assert_eq!(ended + rig.settle().len(), 1500);
+}
+
+#[test]
+fn memory_for_fills_is_bounded() {
+    let part = 1 << 20;
+    let requests = STAGE_BYTES_MAX / part + 10;
+    let blocks = (requests * part / BLOCK) as u32;
+    let mut host = SimHost::new(host_config(blocks));
+    let tenant = host.add_tenant(blocks, WritePolicy::WriteThrough);
+    let volume = host.add_volume(tenant, requests * part, FaultModel::default());
+    for at in 0..requests {
+        let id = host.free_id();
+        host.submit(Request { id, ..ask::read(volume, at * part, part) }, Vec::new());
+    }
+    let staged = host.memory().stage_bytes();
+    assert!(staged > STAGE_BYTES_MAX / 2 && staged <= STAGE_BYTES_MAX, "{staged} bytes are staged");
+    while host.step() {}
+    let done = host.take_done();
+    assert_eq!(done.iter().filter(|d| d.result.is_ok()).count() as u64, requests);
+    assert_eq!((host.engine().in_flight(), host.memory().stages()), (0, 0));
+}
+
+/// The choices of one run, and after it those of the next, in depth-first order.
+#[derive(Default)]
+struct Choices {
+    /// Chosen, of how many.
+    made: Vec<(usize, usize)>,
+    at: usize,
+}
+
+impl Choices {
+    fn choose(&mut self, of: usize) -> usize {
+        if self.at == self.made.len() {
+            self.made.push((0, of));
+        }
+        self.at += 1;
+        self.made[self.at - 1].0
+    }
+
+    /// Go on to the next run. False if this was the last.
+    fn advance(&mut self) -> bool {
+        self.at = 0;
+        while let Some((chosen, of)) = self.made.pop() {
+            if chosen + 1 < of {
+                self.made.push((chosen + 1, of));
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// What two requests that meet on one block find.
+#[derive(Clone, Copy, Debug)]
+struct Scene {
+    cached: bool,
+    policy: WritePolicy,
+    cache_align: u32,
+}
+
+impl Scene {
+    fn all() -> impl Iterator<Item = Self> {
+        let policies = [WritePolicy::WriteThrough, WritePolicy::ReadOnly];
+        let scene = move |n: usize| Self {
+            cached: n & 1 == 0,
+            policy: policies[n >> 1 & 1],
+            cache_align: [512, 4096][n >> 2 & 1],
+        };
+        (0..8).map(scene)
+    }
+
+    /// Data moves only when the run says so.
+    fn rig(self) -> (Rig, VolumeId) {
+        let model = FaultModel { transfer: Transfer::Completion, ..FaultModel::default() };
+        let mut config = host_config(2);
+        config.engine.cache_align = self.cache_align;
+        config.cache = model.clone();
+        let mut rig = Rig::new(config);
+        let tenant = rig.add_tenant(2, self.policy);
+        let volume = rig.add_volume(tenant, 2 * BLOCK, model);
+        if self.cached {
+            read_blocks(&mut rig, volume, [0]);
+        }
+        (rig, volume)
+    }
+}
+
+type Ask = fn(VolumeId) -> Request;
+
+/// One run: the requests come in this order; when they come, when each operation moves its data and when it ends is chosen.
+fn run_one(scene: Scene, asks: &[Ask], choices: &mut Choices) {
+    let (mut rig, volume) = scene.rig();
+    let mut left = asks.iter();
+    loop {
+        let ops = rig.host().pending();
+        let more = usize::from(left.len() > 0);
+        if ops.len() + more == 0 {
+            break;
+        }
+        match choices.choose(ops.len() + more) {
+            n if n < ops.len() && ops[n].transferred => drop(rig.finish(ops[n].op.id)),
+            n if n < ops.len() => rig.host().transfer(ops[n].op.id),
+            _ => drop(left.next().map(|ask| rig.submit(ask(volume)))),
+        }
+    }
+    rig.check_idle();
+    // The first may be a hit or fill the block; the second must then say the same from the cache.
+    read_blocks(&mut rig, volume, [0, 0]);
+}
+
+/// Every interleaving of these requests, in every scene. Returns how many there were.
+fn run_all(asks: &[Ask]) -> usize {
+    let mut runs = 0;
+    for scene in Scene::all() {
+        let mut choices = Choices::default();
+        loop {
+            run_one(scene, asks, &mut choices);
+            runs += 1;
+            if !choices.advance() {
+                break;
+            }
+        }
+    }
+    runs
+}
+
+const READS: [Ask; 2] = [|v| ask::read(v, 0, BLOCK), |v| ask::read(v, 512, 512)];
+
+const WRITES: [Ask; 6] = [
+    |v| ask::write(v, 0, BLOCK),
+    |v| ask::write(v, 512, 512),
+    |v| ask::write(v, 2048, 512),
+    |v| ask::write(v, 512, BLOCK),
+    |v| ask::discard(v, 0, BLOCK),
+    |v| ask::write_zeroes(v, 512, 1024),
+];
+
+#[test]
+fn a_write_that_overtakes_a_fill_leaves_no_old_bytes_in_any_interleaving() {
+    let mut runs = 0;
+    for read in READS {
+        for write in WRITES {
+            runs += run_all(&[read, write]) + run_all(&[write, read]);
+        }
+    }
+    assert!(runs > 1000, "only {runs} interleavings: nothing ran at once");
+}
+
+#[test]
+fn two_writes_leave_the_cache_and_the_backing_equal_in_any_interleaving() {
+    let mut runs = 0;
+    for first in WRITES {
+        for second in WRITES {
+            runs += run_all(&[first, second]);
+        }
+    }
+    assert!(runs > 1000, "only {runs} interleavings: nothing ran at once");
+}
