@@ -1,0 +1,18 @@
+//! End to end: the real `larder` on temporary files, and real clients that know nothing of it.
+//!
+//! One test binary, so that the tests share the machine's cores instead of following one another.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cache_failure;
+mod clients;
+mod epochs;
+mod filesystem;
+mod fio;
+mod known_answers;
+mod malformed;
+mod nbd_backing;
+mod nbdsh;
+mod shutdown;
+mod status;
