@@ -7,7 +7,9 @@
 use crate::locks::Owner;
 use crate::request::Part;
 use crate::store::{BlockKey, EntryId, State};
-use crate::{Action, Buf, BufOwner, Engine, IoError, Op, OpKind, StageId, Target, VolumeId};
+use crate::{
+    Action, Buf, BufOwner, Engine, IoError, Op, OpKind, STAGE_BYTES_BEHIND, StageId, Target, VolumeId,
+};
 use std::ops::Range;
 
 /// A run of blocks on its way into the cache.
@@ -24,6 +26,8 @@ pub(crate) struct Fill {
     reading: bool,
     /// Writes to the cache device in flight.
     writes: u32,
+    /// Parts that have their data, but are held back until the fill has ended.
+    held_back: Vec<u32>,
 }
 
 /// A part that waits for `start..end` of a fill.
@@ -54,7 +58,16 @@ impl Engine {
         let count = entries.len() as u64;
         let stage = self.alloc_stage((count * self.block_bytes()) as u32);
         let waiters = vec![Waiter { part: part_id, start, end }];
-        let fill = Fill { volume: part.volume, first, entries, stage, waiters, reading: true, writes: 0 };
+        let fill = Fill {
+            volume: part.volume,
+            first,
+            entries,
+            stage,
+            waiters,
+            reading: true,
+            writes: 0,
+            held_back: Vec::new(),
+        };
         let id = self.fills.insert(fill) as u32;
         self.parts[part_id as usize].pending += 1;
         let (from, to) = self.fill_bytes(id);
@@ -99,10 +112,12 @@ impl Engine {
         let waiters = std::mem::take(&mut fill.waiters);
         for (at, &waiter) in waiters.iter().enumerate() {
             match result {
-                Ok(()) => self.copy_to(fill_id, waiter),
-                Err(error) => self.fill_failed(fill_id, waiter, at == 0, error),
+                Ok(()) => self.serve(fill_id, waiter),
+                Err(error) => {
+                    self.fill_failed(fill_id, waiter, at == 0, error);
+                    self.part_step(waiter.part);
+                }
             }
-            self.part_step(waiter.part);
         }
         match result {
             Ok(()) if !self.cache_failed => self.write_fill(fill_id),
@@ -110,6 +125,17 @@ impl Engine {
                 self.give_up(fill_id, 0..self.fills[fill_id as usize].entries.len());
                 self.end_fill(fill_id);
             }
+        }
+    }
+
+    /// Give a waiting part its data. While the cache device is behind with its writes the part waits for this fill's: a client is
+    /// slowed to the pace at which its blocks can be cached, rather than served past the cache.
+    fn serve(&mut self, fill_id: u32, waiter: Waiter) {
+        self.copy_to(fill_id, waiter);
+        if self.stage_bytes > STAGE_BYTES_BEHIND {
+            self.fills[fill_id as usize].held_back.push(waiter.part);
+        } else {
+            self.part_step(waiter.part);
         }
     }
 
@@ -198,6 +224,9 @@ impl Engine {
         self.volume_mut(fill.volume).fills.retain(|&id| id != fill_id);
         self.free_stage(fill.stage);
         self.unlock(fill.volume, Owner::Fill(fill_id));
+        for part in fill.held_back {
+            self.part_step(part);
+        }
     }
 
     /// The bytes of the volume that a fill covers.

@@ -70,6 +70,9 @@ pub struct EngineConfig {
 /// Errors of the cache device in a row after which it is used no more.
 pub const CACHE_ERRORS_MAX: u32 = 32;
 
+/// Memory for fills in flight from which the cache device counts as being behind: a reader then waits until its blocks are cached.
+pub const STAGE_BYTES_BEHIND: u64 = 8 << 20;
+
 /// Memory for fills in flight; a read that finds it used up is read past the cache.
 pub const STAGE_BYTES_MAX: u64 = 64 << 20;
 

@@ -4,8 +4,8 @@
 //! shown on the smallest case that could break it.
 
 use larder_engine::{
-    CACHE_ERRORS_MAX, EngineConfig, IoError, Request, STAGE_BYTES_MAX, Target, TenantId, TenantStats,
-    VolumeId, WritePolicy,
+    CACHE_ERRORS_MAX, EngineConfig, IoError, Request, STAGE_BYTES_BEHIND, STAGE_BYTES_MAX, Target, TenantId,
+    TenantStats, VolumeId, WritePolicy,
 };
 use larder_io::sim::{FaultKind, FaultModel, HostConfig, PendingOp, Rig, Rng, SimHost, Transfer, ask};
 
@@ -40,7 +40,11 @@ fn backing_reads(rig: &mut Rig, volume: VolumeId) -> u64 {
 }
 
 fn pending_on_cache(rig: &mut Rig) -> Option<PendingOp> {
-    rig.host().pending().into_iter().find(|p| p.op.target == Target::Cache)
+    pending_on_cache_of(rig.host())
+}
+
+fn pending_on_cache_of(host: &SimHost) -> Option<PendingOp> {
+    host.pending().into_iter().find(|p| p.op.target == Target::Cache)
 }
 
 /// Read 131,072 blocks in order, twice, `step` blocks at a time; the counts after each pass.
@@ -249,6 +253,34 @@ fn memory_for_fills_is_bounded() {
     let done = host.take_done();
     assert_eq!(done.iter().filter(|d| d.result.is_ok()).count() as u64, requests);
     assert_eq!((host.engine().in_flight(), host.memory().stages()), (0, 0));
+}
+
+/// A client that reads one piece after the other, from a backing that is faster than the cache device.
+#[test]
+fn a_reader_waits_for_a_cache_device_that_is_behind_and_is_not_served_past_it() {
+    let (part, requests) = (1 << 20, 100);
+    let blocks = requests * part / BLOCK;
+    let mut host = SimHost::new(host_config(blocks as u32));
+    let tenant = host.add_tenant(blocks as u32, WritePolicy::WriteThrough);
+    let volume = host.add_volume(tenant, requests * part, FaultModel::default());
+    for at in 0..requests {
+        let id = host.free_id();
+        host.submit(Request { id, ..ask::read(volume, at * part, part) }, Vec::new());
+        while let Some(op) = host.pending().into_iter().find(|p| p.op.target != Target::Cache) {
+            host.finish(op.op.id);
+        }
+        let staged = host.memory().stage_bytes();
+        assert!(staged <= STAGE_BYTES_BEHIND + part, "the reader ran ahead");
+        let mut answered = !host.take_done().is_empty();
+        assert_eq!(answered, staged <= STAGE_BYTES_BEHIND, "with {staged} bytes staged");
+        while !answered {
+            let op = pending_on_cache_of(&host).expect("the reader waits for a write to the cache");
+            host.finish(op.op.id);
+            answered = !host.take_done().is_empty();
+        }
+    }
+    while host.step() {}
+    assert_eq!(host.engine().occupied(tenant), blocks as u32, "every block was cached");
 }
 
 /// The choices of one run, and after it those of the next, in depth-first order.

@@ -34,6 +34,8 @@ fn reader(larder: &Larder) -> Traffic {
 
 fn writer(larder: &Larder) -> Traffic {
     let mut client = Client::connect(&larder.socket("writer0"), "writer0");
+    // Once, far from what it writes: its partition is full when it shrinks.
+    client.read(32 * MIB, (4 * MINIMUM * BLOCK) as u32).expect("a read");
     let (mut block, data) = (0, stamp(1, 1, 0, 8 * BLOCK));
     Traffic::start(move || {
         client.write(block * BLOCK, &data).expect("a write");
@@ -92,6 +94,10 @@ fn the_reader_gets_its_urd_and_the_writer_goes_past_the_cache() {
         assert_eq!(decision["write_policy"], tenant["write_policy"]);
         assert!(decision["reason"].as_str().is_some_and(|reason| reason.len() > 20), "{decision:#}");
     }
+    assert!(
+        count(&larder.tenant("writer"), "evictions") >= 2 * MINIMUM,
+        "its partition shrank without evictions"
+    );
     hits_only(&larder);
     reading.finish();
     writing.finish();

@@ -18,7 +18,7 @@ const BLOCK_SIZES: [&str; 3] = ["4k", "64k", "1536"];
 /// A fio job for each block size on each volume.
 fn jobs(larder: &Larder) -> String {
     let mut text =
-        "[global]\nioengine=nbd\niodepth=32\nverify=crc32c\ndo_verify=1\nverify_fatal=1\nthread=1\n\
+        "[global]\nioengine=nbd\niodepth=32\nverify=crc32c\nverify_state_save=0\ndo_verify=1\nverify_fatal=1\nthread=1\n\
         randrepeat=1\nnorandommap=0\ngroup_reporting=0\n"
             .to_owned();
     for volume in ["a0", "b0"] {
