@@ -146,7 +146,10 @@ impl Engine {
             self.fail_part(waiter.part, error);
         } else {
             let volume = self.fills[fill_id as usize].volume;
-            self.stats_mut(volume).backing_errors += u64::from(is_cause);
+            match is_cause {
+                true => self.stats_mut(volume).backing_errors += 1,
+                false => self.hits_to_misses(volume, waiter.start, waiter.end),
+            }
             self.start_bypass(waiter.part, waiter.start, waiter.end);
         }
     }

@@ -36,7 +36,10 @@ impl Engine {
     }
 
     pub(crate) fn end_flush(&mut self, volume: VolumeId, result: Result<(), IoError>) {
-        self.stats_mut(volume).backing_errors += u64::from(result.is_err());
+        if result.is_err() {
+            self.stats_mut(volume).backing_errors += 1;
+            self.distrust(volume);
+        }
         let mut done = std::mem::take(&mut self.volume_mut(volume).flushes.running);
         for request in done.drain(..) {
             self.reply(request, result);

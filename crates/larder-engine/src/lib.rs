@@ -20,10 +20,11 @@
 //! evicted (`partition.rs`), so a slot is never reused while an operation on it is in flight.
 //!
 //! The backing always holds the truth: under both policies a write is complete only when the backing has it. Hence any doubt about a slot (an error of the
-//! cache device, a failed write) is settled by dropping the entry.
+//! cache device, a failed write) is settled by dropping the entry, and any doubt about a backing (a failed flush) by dropping all of its (`distrust.rs`).
 
 mod api;
 mod check;
+mod distrust;
 mod fill;
 mod flush;
 mod locks;
@@ -39,6 +40,7 @@ pub use api::*;
 pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};
 pub use stats::TenantStats;
 
+use distrust::Sweep;
 use fill::Fill;
 use flush::Flushes;
 use larder_policy::lru::{Links, Lru};
@@ -95,6 +97,8 @@ struct Volume {
     /// Fills in flight, few: searched by scanning.
     fills: Vec<u32>,
     flushes: Flushes,
+    /// The backing may have lost writes: the cache is not used until nothing old is left in it.
+    distrusted: bool,
 }
 
 /// What a device operation in flight is for; byte ranges are of the volume.
@@ -147,7 +151,9 @@ pub struct Engine {
     /// Errors of the cache device since its last success.
     cache_errors_in_row: u32,
     cache_failed: bool,
-    /// True while a tenant may be above its quota, or slots may be surplus.
+    /// Volumes whose blocks are being dropped.
+    sweeps: Vec<Sweep>,
+    /// True while a tenant may be above its quota, slots may be surplus, or a sweep is under way.
     trim_due: bool,
 }
 
@@ -178,6 +184,7 @@ impl Engine {
             scratch: Vec::new(),
             cache_errors_in_row: 0,
             cache_failed: false,
+            sweeps: Vec::new(),
             trim_due: false,
         }
     }
@@ -223,6 +230,7 @@ impl Engine {
             locks: RangeLocks::default(),
             fills: Vec::new(),
             flushes: Flushes::default(),
+            distrusted: false,
         });
         id
     }

@@ -14,8 +14,8 @@ const TAKE: usize = 64;
 const VICTIM_LOOKAHEAD: usize = 64;
 
 impl Engine {
-    /// Evict up to `budget` blocks of tenants above their quota, coldest first, and give surplus slots back to the pool.
-    /// True if the budget ran out before the work: call again. Blocks in use stay for a later call.
+    /// Evict up to `budget` blocks of tenants above their quota, coldest first, drop blocks of volumes that are distrusted, and give surplus slots back
+    /// to the pool. True if the budget ran out before the work: call again. Blocks in use stay for a later call.
     pub fn trim(&mut self, budget: usize) -> bool {
         if !self.trim_due {
             return false;
@@ -28,9 +28,10 @@ impl Engine {
             }
             still_above |= self.above_limit(t);
         }
+        let more_to_sweep = self.sweep(budget);
         self.give_surplus();
-        self.trim_due = still_above;
-        still_above && left == 0
+        self.trim_due = still_above || !self.sweeps.is_empty();
+        (still_above && left == 0) || more_to_sweep
     }
 
     /// A tenant's counters.
@@ -167,7 +168,7 @@ impl Engine {
         candidates.find(|&entry| !self.is_in_use(entry))
     }
 
-    fn is_in_use(&self, entry: EntryId) -> bool {
+    pub(crate) fn is_in_use(&self, entry: EntryId) -> bool {
         let key = self.store.key(entry);
         let (start, end) = self.block_range(key.volume, key.block);
         self.volume(key.volume).locks.is_locked(start, end)

@@ -3,7 +3,9 @@
 use crate::locks::Owner;
 use crate::request::Part;
 use crate::store::{BlockKey, EntryId, State};
-use crate::{Action, Buf, BufOwner, Engine, IoError, Op, OpKind, STAGE_BYTES_MAX, StagedRead, Target};
+use crate::{
+    Action, Buf, BufOwner, Engine, IoError, Op, OpKind, STAGE_BYTES_MAX, StagedRead, Target, VolumeId,
+};
 
 /// Where a block's data comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +56,8 @@ impl Engine {
 
     fn class_of(&mut self, part_id: u32, part: &Part, block: u64) -> Class {
         let key = BlockKey { volume: part.volume, block };
-        let class = if self.cache_failed { Class::Bypass } else { self.look_up(part_id, part, key) };
+        let bypass = self.goes_past_cache(part.volume);
+        let class = if bypass { Class::Bypass } else { self.look_up(part_id, part, key) };
         let stats = self.stats_mut(part.volume);
         match class {
             Class::Hit(_) | Class::Attach(_) => stats.read_hits += 1,
@@ -118,6 +121,11 @@ impl Engine {
             let op = Op::PartHit { part: part_id, start, end, via: None };
             return self.device(Target::Cache, OpKind::Read { offset, len, buf: part.buf(start) }, op);
         }
+        if self.stage_bytes + (to - from) > STAGE_BYTES_MAX {
+            self.parts[part_id as usize].pending -= 1;
+            self.hits_to_misses(part.volume, start, end);
+            return self.start_bypass(part_id, start, end);
+        }
         let stage = self.alloc_stage((to - from) as u32);
         let via = Some(StagedRead { stage, skip: (offset - from) as u32 });
         let buf = Buf { owner: BufOwner::Stage(stage), offset: 0 };
@@ -166,12 +174,17 @@ impl Engine {
         self.part_step(part_id);
     }
 
-    fn hit_to_miss(&mut self, part_id: u32, part: &Part, start: u64, end: u64) {
+    /// Blocks that were counted as hits are read from the backing after all.
+    pub(crate) fn hits_to_misses(&mut self, volume: VolumeId, start: u64, end: u64) {
         let blocks = self.blocks_of(start, end);
-        let stats = self.stats_mut(part.volume);
+        let stats = self.stats_mut(volume);
         stats.read_hits -= blocks.end - blocks.start;
         stats.read_misses += blocks.end - blocks.start;
-        for block in blocks {
+    }
+
+    fn hit_to_miss(&mut self, part_id: u32, part: &Part, start: u64, end: u64) {
+        self.hits_to_misses(part.volume, start, end);
+        for block in self.blocks_of(start, end) {
             self.invalidate(BlockKey { volume: part.volume, block }, Owner::Part(part_id));
         }
         self.start_bypass(part_id, start, end);

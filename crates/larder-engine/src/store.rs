@@ -17,6 +17,9 @@ const VOLUME_SHIFT: u32 = BLOCK_BITS;
 const STATE_SHIFT: u32 = 56;
 const KEY_MASK: u64 = (1 << STATE_SHIFT) - 1;
 
+/// The word of an entry that is not in use: no state has this number.
+const UNUSED: u64 = u64::MAX;
+
 /// Largest block number that an index can hold.
 pub(crate) const BLOCK_MAX: u64 = (1 << BLOCK_BITS) - 1;
 
@@ -137,7 +140,7 @@ impl Store {
             }
             self.entries[at].next = next;
         }
-        self.entries[id as usize].next = self.unused;
+        self.entries[id as usize] = Entry { word: UNUSED, next: self.unused, slot };
         self.unused = id;
         self.used -= 1;
         slot
@@ -145,6 +148,17 @@ impl Store {
 
     pub fn key(&self, id: EntryId) -> BlockKey {
         BlockKey::unpack(self.entries[id as usize].word & KEY_MASK)
+    }
+
+    /// Entries have numbers below this, in use or not.
+    pub fn numbers(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    /// The block of an entry by its number, if it is in use.
+    pub fn key_of_number(&self, number: u32) -> Option<BlockKey> {
+        let word = self.entries[number as usize].word;
+        (word != UNUSED).then(|| BlockKey::unpack(word & KEY_MASK))
     }
 
     pub fn slot(&self, id: EntryId) -> u32 {

@@ -69,7 +69,7 @@ impl Engine {
 
     fn count_write(&mut self, key: BlockKey) {
         let found = self.store.find(key).is_some_and(|entry| self.store.state(entry) == State::Valid);
-        let hit = found && !self.cache_failed;
+        let hit = found && !self.goes_past_cache(key.volume);
         let stats = self.stats_mut(key.volume);
         stats.write_hits += u64::from(hit);
         stats.write_misses += u64::from(!hit);
@@ -77,7 +77,7 @@ impl Engine {
 
     /// The entry whose slot takes `start..end` of a block; `None` where the cache is passed by.
     fn entry_for_write(&mut self, part_id: u32, key: BlockKey, start: u64, end: u64) -> Option<EntryId> {
-        if self.cache_failed {
+        if self.goes_past_cache(key.volume) {
             return None;
         }
         let owner = Owner::Part(part_id);

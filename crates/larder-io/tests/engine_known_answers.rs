@@ -180,6 +180,27 @@ fn a_failed_write_is_not_cached() {
     }
 }
 
+/// A backing that fails a flush may have lost what it acknowledged: what the cache holds of it is no longer known to be true.
+#[test]
+fn a_failed_flush_costs_the_volume_its_cached_blocks_and_no_other() {
+    let (mut rig, tenant, volume) = rig(64, 16);
+    let other = rig.add_volume(tenant, 16 * BLOCK, FaultModel::default());
+    for v in [volume, other] {
+        read_blocks(&mut rig, v, 0..16);
+    }
+    rig.host().backing(volume).fail_next(FaultKind::Flush, 1);
+    assert_eq!(rig.run(ask::flush(volume)), Err(IoError::Io));
+    let before = backing_reads(&mut rig, volume);
+    read_blocks(&mut rig, volume, 0..4);
+    assert_eq!(backing_reads(&mut rig, volume) - before, 4, "served from the backing, at once");
+    while rig.trim(1) {}
+    assert_eq!(rig.host().engine().occupied(tenant), 16, "the other volume keeps its blocks");
+    let hits = rig.stats(tenant).read_hits;
+    read_blocks(&mut rig, other, 0..16);
+    read_blocks(&mut rig, volume, [1, 1]);
+    assert_eq!(rig.stats(tenant).read_hits - hits, 17, "the volume is cached again");
+}
+
 #[test]
 fn a_smaller_quota_evicts_the_coldest() {
     let (mut rig, tenant, volume) = rig(8, 8);
