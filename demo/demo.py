@@ -8,6 +8,7 @@ through libnbd, a real NBD client, straight to the disks and then through Larder
 import argparse
 import json
 import multiprocessing
+import queue as queues
 import os
 import shutil
 import signal
@@ -71,6 +72,7 @@ size = "{options.cache}MiB"
 socket = "{folder}/larder.sock"
 allocator = "eci"
 epoch = "{options.epoch}s"
+min_blocks = 250                     # of a tiny cache; the default is 1000
 {tenants}""")
 
 
@@ -104,11 +106,18 @@ class Watch:
         self.latest, self.results, self.epochs = {}, {}, {}
         self.told = 0.0
 
-    def run(self, queue, names):
+    def check_alive(self, children):
+        for name, child in children.items():
+            if name not in self.results and not child.is_alive():
+                sys.exit(f"error: the replay of {name} ended with exit code {child.exitcode}")
+
+    def run(self, queue, children):
+        names = list(children)
         while len(self.results) < len(names):
             try:
                 name, kind, value = queue.get(timeout=0.5)
-            except multiprocessing.queues.Empty:
+            except queues.Empty:
+                self.check_alive(children)
                 continue
             if kind == "failed":
                 sys.exit(f"error: the replay of {name} failed: {value}")
@@ -147,13 +156,13 @@ def progress_line(title, name, summary, tenant):
 
 def run_all(title, uris, loads, get_status):
     queue = multiprocessing.Queue()
-    children = [multiprocessing.Process(target=replay_in_child, args=(queue, name, uris[name], volume, requests), daemon=True)
-                for volume, (name, requests) in enumerate(loads.items())]
-    for child in children:
+    children = {name: multiprocessing.Process(target=replay_in_child, args=(queue, name, uris[name], volume, requests), daemon=True)
+                for volume, (name, requests) in enumerate(loads.items())}
+    for child in children.values():
         child.start()
     watch = Watch(title, get_status)
-    results = watch.run(queue, list(loads))
-    for child in children:
+    results = watch.run(queue, children)
+    for child in children.values():
         child.join()
     return results, watch.epochs
 
@@ -230,6 +239,17 @@ def pass_on_disks(folder, loads, options, through_larder):
             stop(process)
 
 
+def empty_folder(folder):
+    """Make the folder, or empty it if an earlier demo made it; anything else is left alone."""
+    marker = f"{folder}/made-by-larder-demo"
+    if os.path.exists(folder):
+        if not os.path.exists(marker):
+            sys.exit(f"error: {folder} exists, and no demo made it\nhelp: name another with --folder")
+        shutil.rmtree(folder)
+    os.makedirs(folder)
+    open(marker, "w").close()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--larder", default=os.path.join(ROOT, "target", "release", "larder"))
@@ -240,9 +260,8 @@ def main():
     parser.add_argument("--cache", type=int, default=16, help="MiB")
     parser.add_argument("--epoch", type=int, default=10, help="seconds")
     options = parser.parse_args()
-    shutil.rmtree(options.folder, ignore_errors=True)
-    os.makedirs(options.folder)
     folder = os.path.abspath(options.folder)
+    empty_folder(folder)
 
     loads = prepare(folder, options)
     print(f"\n1. Straight to the disks: {options.seconds} s")

@@ -84,5 +84,5 @@ def tenants(folder, wanted, seconds):
         source = "recorded: nginx serving static files, PostgreSQL under pgbench"
         return {name: load(path, wanted, seconds, 7) for name, path in recorded.items()}, source
     source = f"generated (no recorded traces in {folder}): a reader and a writer, Zipf-like"
-    made = {"web": generate(0.9, 12_000, wanted, seconds, 1), "pgbench": generate(0.35, 9_000, wanted, seconds, 2)}
+    made = {"web": generate(0.9, 3_000, wanted, seconds, 1), "pgbench": generate(0.35, 2_500, wanted, seconds, 2)}
     return made, source

@@ -10,6 +10,8 @@ case "${1:-}" in
     *) echo "usage: $0 build|test|bench|demo" >&2; exit 2 ;;
 esac
 
+command -v cargo >/dev/null || { echo "error: no cargo. Install Rust 1.95 or later: https://rustup.rs" >&2; exit 1; }
+
 missing=""
 for package in $packages; do
     dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"
@@ -17,6 +19,10 @@ done
 [ -n "$missing" ] || exit 0
 
 echo "installing Debian packages:$missing"
-if [ "$(id -u)" != 0 ]; then sudo=sudo; else sudo=""; fi
+sudo=""
+if [ "$(id -u)" != 0 ]; then
+    sudo=sudo
+    command -v sudo >/dev/null || { echo "error: not root, and no sudo. Run as root: apt-get install$missing" >&2; exit 1; }
+fi
 $sudo apt-get update -q
-DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends $missing
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
