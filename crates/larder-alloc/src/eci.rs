@@ -107,7 +107,10 @@ impl Sizes {
             );
         };
         let Some(urd) = findings.urd_max else {
-            return format!("no block seen before was read: the minimum of {quota_words} blocks");
+            let history = grouped(findings.history_blocks);
+            return format!(
+                "no read came back within {history} blocks (the history kept): the minimum of {quota_words} blocks"
+            );
         };
         let wish = format!("URD {} ({} blocks)", grouped(urd), grouped(findings.urd_blocks()));
         let all = format!(

@@ -80,6 +80,8 @@ impl CacheConfig {
 pub struct ControlConfig {
     /// The unix socket that `larder status` asks.
     pub socket: PathBuf,
+    /// The group that may use this socket and the volumes' unix sockets; `None` for the daemon's own.
+    pub socket_group: Option<SocketGroup>,
     /// Who decides the sizes.
     pub allocator: AllocatorChoice,
     /// How often sizes and write policies are decided; at least a second.
@@ -90,6 +92,24 @@ pub struct ControlConfig {
     pub write_threshold: f64,
     /// How many reactors serve the volumes; `None` for one per core. Never more than there are tenants.
     pub reactors: Option<u32>,
+}
+
+/// A group of the host's users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SocketGroup {
+    /// By name; whether there is one is found out at the start.
+    Name(String),
+    /// By number.
+    Number(u32),
+}
+
+impl fmt::Display for SocketGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Number(number) => write!(f, "{number}"),
+        }
+    }
 }
 
 /// The allocators of `control.allocator`.

@@ -6,7 +6,7 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, lchown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +24,9 @@ pub const REQUEST_BYTES_MAX: usize = 64;
 
 /// How long a client may take to ask, and again to take the answer.
 pub const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a daemon that lives may take to begin an answer, when that is all that is asked.
+const MOMENT: Duration = Duration::from_millis(500);
 
 /// The longest answer that is accepted from a daemon.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
@@ -43,6 +46,16 @@ pub enum BindError {
     /// Something else has that name.
     #[error("the control socket's path is taken by something that is no socket: {}", .0.display())]
     NotASocket(PathBuf),
+    /// The socket cannot be given to its group.
+    #[error("cannot give the control socket to the group {group}: {}: {source}", path.display())]
+    Group {
+        /// The socket's path.
+        path: PathBuf,
+        /// The group's number.
+        group: u32,
+        /// Why.
+        source: io::Error,
+    },
     /// The directory is absent, not writable, and so on.
     #[error("cannot listen on the control socket: {}: {source}", path.display())]
     Io {
@@ -60,6 +73,9 @@ impl BindError {
             Self::Live(_) => "stop the other daemon, or give this one its own control.socket".into(),
             Self::NotASocket(path) => {
                 format!("move {} away, or set control.socket to another path", path.display())
+            }
+            Self::Group { .. } => {
+                "run as root or as a member of the group, or choose another control.socket_group".into()
             }
             Self::Io { path, source } => match (source.kind(), path.parent()) {
                 (io::ErrorKind::NotFound, Some(directory)) => {
@@ -105,15 +121,23 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl ControlSocket {
-    /// Listen on `path`. A socket that a dead daemon left behind is removed.
+    /// Listen on `path`, for the user of this process and the group of this number, or else this process's. A socket that a dead
+    /// daemon left behind is removed.
     ///
     /// # Errors
     /// When another daemon answers there, when the path is something else, or when it cannot be made.
-    pub fn bind(path: &Path) -> Result<Self, BindError> {
+    pub fn bind(path: &Path, group: Option<u32>) -> Result<Self, BindError> {
         let failed = |source| BindError::Io { path: path.to_owned(), source };
         remove_stale(path)?;
         let listener = UnixListener::bind(path).map_err(failed)?;
         let file = SocketFile { path: path.to_owned(), identity: identity(path).map_err(failed)? };
+        if let Some(group) = group {
+            lchown(path, None, Some(group)).map_err(|source| BindError::Group {
+                path: path.to_owned(),
+                group,
+                source,
+            })?;
+        }
         fs::set_permissions(path, fs::Permissions::from_mode(MODE)).map_err(failed)?;
         Ok(Self { listener, file })
     }
@@ -314,13 +338,24 @@ pub fn ask(path: &Path, request: &str) -> Result<String, AskError> {
     exchange().map_err(|source| AskError::NoAnswer { path: path.to_owned(), source })
 }
 
+/// True where a daemon answers on a control socket within a moment.
+pub fn is_answered(path: &Path) -> bool {
+    let exchange = || {
+        let mut stream = UnixStream::connect(path)?;
+        write_all(&mut stream, b"status\n", Instant::now() + MOMENT)?;
+        stream.set_read_timeout(Some(MOMENT))?;
+        stream.read(&mut [0; 1])
+    };
+    exchange().is_ok_and(|count: usize| count > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn server(path: &Path) -> ControlServer {
         let answer = |line: &str| (line == "status").then(|| "{}".to_owned());
-        ControlSocket::bind(path).expect("bind").serve(Arc::new(answer)).expect("serve")
+        ControlSocket::bind(path, None).expect("bind").serve(Arc::new(answer)).expect("serve")
     }
 
     #[test]
@@ -329,6 +364,7 @@ mod tests {
         let path = directory.path().join("s");
         let running = server(&path);
         assert_eq!(ask(&path, "status").expect("answer"), "{}\n");
+        assert!(is_answered(&path));
         assert!(ask(&path, "dance").expect("answer").contains("unknown request"));
         assert_eq!(fs::metadata(&path).expect("socket").permissions().mode() & 0o777, MODE);
         drop(running);
@@ -342,12 +378,12 @@ mod tests {
         let directory = tempfile::tempdir().expect("tempdir");
         let path = directory.path().join("s");
         let running = server(&path);
-        assert!(matches!(ControlSocket::bind(&path), Err(BindError::Live(_))));
+        assert!(matches!(ControlSocket::bind(&path, None), Err(BindError::Live(_))));
         assert_eq!(ask(&path, "status").expect("still answers"), "{}\n");
         drop(running);
         drop(UnixListener::bind(&path).expect("leaves its file behind"));
-        assert!(path.exists());
-        drop(ControlSocket::bind(&path).expect("stale one replaced"));
+        assert!(path.exists() && !is_answered(&path));
+        drop(ControlSocket::bind(&path, None).expect("stale one replaced"));
     }
 
     #[test]
@@ -355,13 +391,13 @@ mod tests {
         let directory = tempfile::tempdir().expect("tempdir");
         let path = directory.path().join("s");
         fs::write(&path, "precious").expect("write");
-        assert!(matches!(ControlSocket::bind(&path), Err(BindError::NotASocket(_))));
+        assert!(matches!(ControlSocket::bind(&path, None), Err(BindError::NotASocket(_))));
         assert_eq!(fs::read(&path).expect("read"), b"precious");
     }
 
     #[test]
     fn a_missing_directory_is_named_in_the_remedy() {
-        let error = ControlSocket::bind(Path::new("/nonexistent/larder/s")).expect_err("no directory");
+        let error = ControlSocket::bind(Path::new("/nonexistent/larder/s"), None).expect_err("no directory");
         assert_eq!(error.help(), "create its directory: mkdir -p /nonexistent/larder");
     }
 

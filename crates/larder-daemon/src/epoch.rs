@@ -14,7 +14,8 @@ use larder_locality::{AccessKind, EpochFindings, ReuseTracker, block_key, blocks
 const TRACKED_CACHES: u32 = 2;
 
 /// What a tracker remembers at least, in blocks: small caches still learn what a larger one would bring.
-const TRACKED_BLOCKS_MIN: u32 = 1 << 16;
+/// Memory is used for the blocks that a tenant touches, not for those that could be remembered.
+const TRACKED_BLOCKS_MIN: u32 = 1 << 20;
 
 /// A read or write of a tenant, as the monitor saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,6 +278,15 @@ mod tests {
         }
         let standing = epochs.decide().expect("decided")[0].clone();
         assert_eq!((standing.trd_blocks, standing.urd_blocks), (5, 2));
+    }
+
+    #[test]
+    fn a_small_cache_learns_what_a_far_larger_one_would_bring() {
+        let mut epochs = eci(100, &[None]);
+        for _ in 0..2 {
+            (0..100_000).for_each(|block| epochs.observe(&access(0, AccessKind::Read, block)));
+        }
+        assert_eq!(epochs.decide().map(|standings| standings[0].urd_blocks), Ok(100_000));
     }
 
     #[test]

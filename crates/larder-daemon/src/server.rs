@@ -1,7 +1,7 @@
 //! The daemon's life: check everything, start everything, wait for a signal, stop everything.
 //!
 //! Nothing is written before everything that can be judged has been judged. The order at the start is therefore:
-//! configuration, backings, cache device ([`check`] ends here), addresses, control socket, and only then the cache's
+//! configuration, backings, cache device, addresses, control socket ([`check`] ends here), and only then the cache's
 //! header, the analyzer and the reactors. The order at the end is: reactors (which finish what is in flight, flush the
 //! backings and remove their sockets), analyzer, control socket, and last the lock on the cache device.
 
@@ -10,21 +10,26 @@ mod error;
 mod plan;
 mod running;
 mod signals;
+mod sockets;
 
 use crate::config::Config;
 use checked::Checked;
 use running::Running;
 use signals::Signals;
+use sockets::Sockets;
 
 pub use error::ServeError;
 
-/// Find out whether a configuration can be served: open its backings and its cache device, and let go of them again.
-/// Nothing is written, no address is bound.
+/// Find out whether a configuration can be served: open its backings and its cache device, listen on its addresses, and let
+/// go of all that again. Nothing is written but socket files, which are gone afterwards.
 ///
 /// # Errors
 /// The first thing that stands in the way.
 pub fn check(config: &Config) -> Result<(), ServeError> {
-    Checked::new(config).map(drop)
+    let checked = Checked::new(config)?;
+    drop(Sockets::bind(config)?);
+    drop(checked);
+    Ok(())
 }
 
 /// Serve a configuration until SIGTERM or SIGINT. A second signal ends the process at once.

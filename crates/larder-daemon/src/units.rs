@@ -45,11 +45,13 @@ pub const SIZE_FORM: &str = "a size such as \"10GiB\", \"512MiB\", \"4KiB\", \"5
 pub const DURATION_FORM: &str = "a duration such as \"10m\", \"20s\", \"500ms\" or \"1h\"";
 
 /// Units of sizes and their bytes, largest first among the binary ones: formatting takes the first that divides.
-const SIZE_UNITS: [(&str, u64); 11] = [
+const SIZE_UNITS: [(&str, u64); 13] = [
+    ("PiB", 1 << 50),
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
     ("MiB", 1 << 20),
     ("KiB", 1 << 10),
+    ("PB", 1_000_000_000_000_000),
     ("TB", 1_000_000_000_000),
     ("GB", 1_000_000_000),
     ("MB", 1_000_000),
@@ -60,7 +62,7 @@ const SIZE_UNITS: [(&str, u64); 11] = [
 ];
 
 /// How many entries of [`SIZE_UNITS`] are powers of two.
-const BINARY_UNITS: usize = 4;
+const BINARY_UNITS: usize = 5;
 
 /// Units of durations and their milliseconds, largest first.
 const DURATION_UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
@@ -187,6 +189,8 @@ mod tests {
             ("512MiB", 512 << 20),
             ("4KiB", 4096),
             ("2TiB", 2 << 40),
+            ("3PiB", 3 << 50),
+            ("1PB", 1_000_000_000_000_000),
             ("4 KiB", 4096),
             ("1KB", 1000),
             ("1kB", 1000),
@@ -224,9 +228,14 @@ mod tests {
 
     #[test]
     fn sizes_for_people() {
-        for (bytes, text) in
-            [(0, "0 B"), (512, "512 B"), (1536, "1.5 KiB"), (2 << 30, "2 GiB"), (3 << 40, "3 TiB")]
-        {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (512, "512 B"),
+            (1536, "1.5 KiB"),
+            (2 << 30, "2 GiB"),
+            (3 << 40, "3 TiB"),
+            (5 << 50, "5 PiB"),
+        ] {
             assert_eq!(HumanSize(bytes).to_string(), text);
         }
         assert_eq!(format!("{:>8}", HumanSize(4096)), "   4 KiB");

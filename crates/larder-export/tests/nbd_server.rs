@@ -9,6 +9,7 @@ use larder_export::nbd::limits::{CONNECTIONS_PER_LISTENER, REQUESTS_PER_CONNECTI
 use larder_nbd::consts::{PAYLOAD_BYTES_MAX, cflag, option};
 use larder_nbd::{Command, Request, client};
 use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use support::{Client, Server, VOLUME_BYTES, ended, pattern, request};
 
 const EINVAL: u32 = 22;
@@ -101,6 +102,65 @@ fn a_client_that_does_not_listen_is_no_longer_heard() {
     }
     sending.join().unwrap();
     drop(client);
+    server.stop();
+}
+
+#[test]
+fn one_tenants_clients_cannot_take_the_memory_of_anothers() {
+    let server = Server::start_on(1, 2);
+    let data = pattern(7, 1 << 20);
+    server.client("v1").write(0, &data);
+    let mut hogs: Vec<_> = (0..8).map(|_| server.client("v0")).collect();
+    let count = 24;
+    for hog in &mut hogs {
+        hog.stream.write_all(&request(Command::Read, 0, 4 << 20).encode().repeat(count)).unwrap();
+    }
+    assert_eq!(hogs[0].receive().error, 0, "the hogs are at it; from now on they take nothing");
+
+    let mut good = server.client("v1");
+    for index in 0..200 {
+        let (offset, length) = (index * 4600 / 512 * 512, 4096 << (index % 5));
+        let expected = &data[offset..offset + length];
+        assert_eq!(good.read(offset as u64, length as u32), expected, "read {index}");
+    }
+    assert_eq!(server.client("v1").read(0, 1 << 20), data, "a new connection is served");
+    assert_eq!(good.read(0, 32 << 20)[..1 << 20], data, "as is the longest request");
+
+    // Nobody had to be thrown out for that: every read is answered in the end.
+    std::thread::scope(|scope| {
+        for (index, hog) in hogs.iter_mut().enumerate() {
+            let owed = count - usize::from(index == 0);
+            scope.spawn(move || assert!((0..owed).all(|_| hog.receive().error == 0)));
+        }
+    });
+    drop((good, hogs));
+    server.stop();
+}
+
+#[test]
+fn a_flood_of_status_queries_is_answered_whole_beside_others() {
+    let server = Server::start_on(1, 2);
+    let mut floods: Vec<_> = (0..4).map(|_| server.client("v0")).collect();
+    let count = 1000;
+    for flood in &mut floods {
+        let query = |cookie| Request { cookie, ..request(Command::BlockStatus, cookie * 4096, 65_536) };
+        let read = |cookie| Request { cookie, ..request(Command::Read, cookie * 4096, 512) };
+        let both = |cookie| [query(cookie).encode(), read(cookie).encode()].concat();
+        flood.stream.write_all(&(0..count).flat_map(both).collect::<Vec<_>>()).unwrap();
+    }
+    let mut other = server.client("v1");
+    assert!((0..50).all(|_| other.read(0, 4096) == [0; 4096]));
+    for flood in &mut floods {
+        let mut replies: Vec<_> = (0..2 * count).map(|_| flood.receive()).collect();
+        replies.sort_by_key(|reply| (reply.cookie, reply.data.len()));
+        for (index, pair) in replies.chunks(2).enumerate() {
+            assert_eq!(pair.iter().map(|reply| reply.cookie).collect::<Vec<_>>(), [index as u64; 2]);
+            // One extent: a length, and the flags of a hole that reads as zeroes.
+            assert_eq!(pair[0].data, [0, 1, 0, 0, 0, 0, 0, 3]);
+            assert_eq!((pair[1].error, pair[1].data.len()), (0, 512));
+        }
+    }
+    drop((other, floods));
     server.stop();
 }
 
@@ -310,7 +370,7 @@ fn stopping_answers_what_is_in_flight_and_refuses_the_rest() {
 }
 
 /// The next reply, or `None` at the end of the stream.
-fn next_reply(client: &mut Client<std::os::unix::net::UnixStream>) -> Option<support::Reply> {
+fn next_reply(client: &mut Client<UnixStream>) -> Option<support::Reply> {
     let mut header = [0; 1];
     let mut stream = client.stream.try_clone().ok()?;
     match stream.read(&mut header) {
@@ -320,7 +380,7 @@ fn next_reply(client: &mut Client<std::os::unix::net::UnixStream>) -> Option<sup
 }
 
 /// A stream of which the first byte was read already.
-struct Prefixed(Option<u8>, std::os::unix::net::UnixStream);
+struct Prefixed(Option<u8>, UnixStream);
 
 impl Read for Prefixed {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {

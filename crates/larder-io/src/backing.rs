@@ -115,6 +115,14 @@ impl Device {
         }
     }
 
+    /// Its path or URI.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(file) => file.device.path().display().to_string(),
+            Self::Nbd(nbd) => nbd.name(),
+        }
+    }
+
     /// True where commands run without the ring, in memory.
     #[inline]
     pub fn is_inline(&self) -> bool {

@@ -149,6 +149,11 @@ impl BufferPool {
         Some(buffer)
     }
 
+    /// The budget, in bytes.
+    pub(crate) fn budget_bytes(&self) -> usize {
+        self.budget_bytes
+    }
+
     /// Bytes in use by the pool's clients.
     pub fn used_bytes(&self) -> usize {
         self.allocated_bytes.saturating_sub(self.kept_bytes)

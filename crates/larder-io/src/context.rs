@@ -6,7 +6,7 @@ use crate::lane::{Lane, Operation};
 use crate::ring::FileRef;
 use crate::{Buffer, SendList, SocketId};
 use io_uring::opcode;
-use larder_engine::VolumeId;
+use larder_engine::{TenantId, VolumeId};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -29,6 +29,17 @@ impl Context {
     #[inline]
     pub fn buffer(&mut self, len: usize) -> Option<Buffer> {
         self.driver.pool.take(len)
+    }
+
+    /// As [`Context::buffer`], but beyond the budget where that is spent: for what the frontend bounds by other means.
+    #[inline]
+    pub fn buffer_beyond(&mut self, len: usize) -> Option<Buffer> {
+        self.driver.pool.take_beyond(len)
+    }
+
+    /// Bytes of data buffers that the reactor is meant to have at most.
+    pub fn buffer_budget(&self) -> usize {
+        self.driver.pool.budget_bytes()
     }
 
     /// Give memory back. What is dropped instead stays counted against the budget.
@@ -137,7 +148,22 @@ impl Context {
         self.driver.volumes.get(volume.0 as usize).map(|volume| volume.info)
     }
 
-    /// How a range of a volume is allocated, from its start on, appended to `into`: at most 256 extents, which may end before the
+    /// The tenant of a volume; `None` where it is not this reactor's.
+    pub fn tenant(&self, volume: VolumeId) -> Option<TenantId> {
+        self.driver.volumes.get(volume.0 as usize).map(|volume| volume.tenant)
+    }
+
+    /// Number of tenants that have a volume here: their identities are below it.
+    pub fn tenants(&self) -> usize {
+        self.driver.volumes.iter().map(|volume| usize::from(volume.tenant.0) + 1).max().unwrap_or(0)
+    }
+
+    /// Have another turn without sleeping: it brings [`Event::CalledAgain`].
+    pub fn call_again(&mut self) {
+        self.events.push_back(Event::CalledAgain);
+    }
+
+    /// How a range of a volume is allocated, from its start on, appended to `into`: at most 32 extents, which may end before the
     /// range does.
     pub fn extents(&mut self, volume: VolumeId, offset: u64, len: u64, into: &mut Vec<Extent>) {
         self.driver.extents(volume, offset, len, into);

@@ -10,7 +10,7 @@ use crate::lane::{Lane, Operation};
 use crate::memory::{RegionClass, Regions};
 use crate::monitor::Monitor;
 use crate::nbd_backing::NbdRunner;
-use crate::stats::{DeviceStats, OpenCount};
+use crate::stats::{ClosingFlushes, DeviceStats, Sampler, UnfinishedDevice};
 use crate::{Buffer, BufferPool};
 use larder_engine::{
     Action, Buf, BufOwner, DeviceOp, Engine, IoError, OpKind, Request, RequestId, RequestKind, StageId,
@@ -23,8 +23,6 @@ use std::collections::VecDeque;
 const REQUESTS_MAX: usize = 65_536;
 /// Index of the cache among the devices; the backing of volume `v` is `v + 1`.
 const CACHE: usize = 0;
-/// One in this many inline operations is timed, and counts for all: reading the clock costs a hundredth of such an operation.
-const INLINE_TIMED: u64 = 8;
 
 /// A volume as the driver needs it.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +47,11 @@ pub(crate) struct Driver {
     pub monitor: Monitor,
     pub stats: Vec<DeviceStats>,
     devices: Vec<Device>,
+    /// Which of the devices are NBD backings.
+    nbds: Vec<usize>,
+    /// Inline devices with operations that take more calls.
+    unfinished: Vec<usize>,
+    samplers: Vec<Sampler>,
     /// The cookie of each guest request in flight; a region with the same number has its buffer.
     requests: Slab<u64>,
     guests: Regions,
@@ -57,8 +60,8 @@ pub(crate) struct Driver {
     ended: VecDeque<Ended>,
     /// Time on the reactor's clock, renewed once per turn of the loop.
     pub now_ns: u64,
-    /// The reactor's own flushes that have not ended.
-    closing: OpenCount,
+    /// The reactor's own flushes.
+    closing: ClosingFlushes,
 }
 
 impl Driver {
@@ -76,6 +79,9 @@ impl Driver {
             pool,
             monitor,
             stats: devices.iter().map(|_| DeviceStats::default()).collect(),
+            nbds: (0..devices.len()).filter(|&device| matches!(devices[device], Device::Nbd(_))).collect(),
+            unfinished: Vec::new(),
+            samplers: vec![Sampler::default(); devices.len()],
             devices,
             requests: Slab::new(),
             guests: Regions::default(),
@@ -83,7 +89,7 @@ impl Driver {
             replies: VecDeque::new(),
             ended: VecDeque::new(),
             now_ns: 0,
-            closing: OpenCount::default(),
+            closing: ClosingFlushes::default(),
         }
     }
 
@@ -158,7 +164,7 @@ impl Driver {
                 let offset = command.offset + shift;
                 self.run(lane, device, Command { offset, ..command });
             }
-            _ => self.refuse(op),
+            _ => self.refuse(op, device),
         }
     }
 
@@ -183,29 +189,37 @@ impl Driver {
     fn run(&mut self, lane: &mut Lane, device: usize, command: Command) {
         self.stats[device].in_flight += 1;
         let inline = self.devices[device].is_inline();
-        let timed = inline && self.stats[device].operations().is_multiple_of(INLINE_TIMED);
-        let began = timed.then(std::time::Instant::now);
-        let Some(ended) = self.devices[device].start(command, lane) else { return };
+        let weight = if inline { self.samplers[device].weight(command.kind) } else { 0 };
+        let began = (weight > 0).then(std::time::Instant::now);
+        let Some(ended) = self.devices[device].start(command, lane) else {
+            if inline {
+                self.continue_later(device);
+            }
+            return;
+        };
         if let Some(began) = began {
-            self.stats[device].add_time(ended.kind, began.elapsed().as_nanos() as u64 * INLINE_TIMED);
+            let elapsed = began.elapsed().as_nanos() as u64;
+            self.stats[device].add_time(ended.kind, elapsed * weight);
         }
         self.ended.push_back(ended);
     }
 
-    /// The engine asked for something impossible: answer, so that the request ends.
-    fn refuse(&mut self, op: DeviceOp) {
+    fn continue_later(&mut self, device: usize) {
+        if !self.unfinished.contains(&device) {
+            self.unfinished.push(device);
+        }
+    }
+
+    /// The engine asked for something impossible: answer, so that the request ends. Counted as the device's error.
+    fn refuse(&mut self, op: DeviceOp, device: usize) {
         tracing::error!(
             ?op,
             "BUG: the engine named memory or a device that is not there; the operation fails"
         );
         let ticket = Ticket { op: Some(op.id), hold: None, started_ns: self.now_ns };
-        self.stats[CACHE].in_flight += 1;
-        self.ended.push_back(Ended {
-            device: CACHE,
-            ticket,
-            kind: CommandKind::Flush,
-            result: Err(IoError::Io),
-        });
+        let device = if device < self.devices.len() { device } else { CACHE };
+        self.stats[device].in_flight += 1;
+        self.ended.push_back(Ended { device, ticket, kind: kind_of(&op.kind), result: Err(IoError::Io) });
     }
 
     /// The ring finished a call on a file.
@@ -242,14 +256,17 @@ impl Driver {
     ) {
         if let Some(Device::Nbd(nbd)) = self.devices.get_mut(device) {
             act(nbd, lane, &mut self.ended);
+            if nbd.take_distrust() {
+                self.engine.distrust(VolumeId((device - CACHE - 1) as u16));
+            }
         }
     }
 
     /// Let every NBD backing look for a new connection, and send what it has gathered.
     pub fn poll_nbd(&mut self, lane: &mut Lane) {
-        for device in &mut self.devices {
-            if let Device::Nbd(nbd) = device {
-                nbd.poll(lane, &mut self.ended);
+        for &device in &self.nbds {
+            if let Device::Nbd(nbd) = &mut self.devices[device] {
+                nbd.poll(self.now_ns, lane, &mut self.ended);
             }
         }
     }
@@ -272,7 +289,19 @@ impl Driver {
                 self.engine.complete(op, result);
                 self.act(lane);
             }
-            None => self.closing.one_less(),
+            None => self.flushed(device, result),
+        }
+    }
+
+    /// A backing's last flush has ended.
+    fn flushed(&mut self, device: usize, result: Result<(), IoError>) {
+        self.closing.end(device, result.is_ok());
+        if result.is_err() {
+            let backing = self.devices[device].name();
+            tracing::error!(
+                backing,
+                "its last flush failed: what it has not made durable by itself may be lost"
+            );
         }
     }
 
@@ -286,19 +315,17 @@ impl Driver {
 
     /// Make one more call for every inline operation that takes several.
     pub fn continue_inline(&mut self) {
-        for device in &mut self.devices {
-            if let Device::File(file) = device
-                && let Some(ended) = file.continue_inline()
-            {
-                self.ended.push_back(ended);
-            }
-        }
+        let Self { unfinished, devices, ended, .. } = self;
+        unfinished.retain(|&device| {
+            let Some(Device::File(file)) = devices.get_mut(device) else { return false };
+            ended.extend(file.continue_inline());
+            file.has_inline_work()
+        });
     }
 
     /// True where the loop has work that no completion will announce.
     pub fn has_work(&self) -> bool {
-        let inline = |device: &Device| matches!(device, Device::File(file) if file.has_inline_work());
-        !self.ended.is_empty() || !self.replies.is_empty() || self.devices.iter().any(inline)
+        !self.ended.is_empty() || !self.replies.is_empty() || !self.unfinished.is_empty()
     }
 
     /// The next reply for the frontend.
@@ -386,18 +413,103 @@ impl Driver {
     /// Flush every backing, once, before the reactor ends.
     pub fn flush_backings(&mut self, lane: &mut Lane) {
         for device in CACHE + 1..self.devices.len() {
-            self.closing.one_more();
+            if matches!(&self.devices[device], Device::Nbd(nbd) if !nbd.owes_flush()) {
+                // A server that is down need not come back for nothing.
+                continue;
+            }
+            self.closing.begin(device);
             let ticket = Ticket { op: None, hold: None, started_ns: self.now_ns };
             self.run(lane, device, without_memory(ticket, CommandKind::Flush, 0, 0, false));
         }
+        self.poll_nbd(lane);
     }
 
-    /// True where no request, no fill and no flush is in flight.
+    /// True where no request and no fill is in flight.
     pub fn is_quiet(&self) -> bool {
-        self.engine.in_flight() == 0 && self.closing.is_zero() && !self.has_work()
+        self.engine.in_flight() == 0 && !self.has_work()
+    }
+
+    /// True where every flush of [`Driver::flush_backings`] has ended.
+    pub fn is_flushed(&self) -> bool {
+        self.closing.are_done()
+    }
+
+    /// Guest requests without an answer.
+    pub fn unanswered(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Take leave of the NBD backings: from here on a connection that ends is as it should be.
+    pub fn close_backings(&mut self, lane: &mut Lane) {
+        for &device in &self.nbds {
+            if let Device::Nbd(nbd) = &mut self.devices[device] {
+                nbd.closing();
+                nbd.farewell(lane);
+            }
+        }
+    }
+
+    /// The devices that held something up: with operations in flight now or (as given by device) before, or not flushed in the
+    /// end.
+    pub fn unfinished_devices(&self, before: &[u32]) -> Vec<UnfinishedDevice> {
+        let of = |device: usize| UnfinishedDevice {
+            name: self.devices[device].name(),
+            operations: self.stats[device].in_flight.max(before.get(device).copied().unwrap_or(0)),
+            flushed: !self.closing.is_missing(device),
+        };
+        let held_up = |device: &UnfinishedDevice| device.operations > 0 || !device.flushed;
+        (0..self.devices.len()).map(of).filter(held_up).collect()
+    }
+}
+
+/// As devices count it.
+fn kind_of(kind: &OpKind) -> CommandKind {
+    match *kind {
+        OpKind::Read { .. } => CommandKind::Read,
+        OpKind::Write { .. } => CommandKind::Write,
+        OpKind::Flush => CommandKind::Flush,
+        OpKind::Discard { .. } => CommandKind::Discard,
+        OpKind::WriteZeroes { no_hole, .. } => CommandKind::WriteZeroes { no_hole },
     }
 }
 
 fn without_memory(ticket: Ticket, kind: CommandKind, offset: u64, len: u64, fua: bool) -> Command {
     Command { ticket, kind, offset, len, memory: std::ptr::null_mut(), fua }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SharedPool;
+    use crate::file::FileDevice;
+    use larder_engine::{EngineConfig, OpId, WritePolicy};
+
+    /// A driver with a cache and one backing, both in memory.
+    fn driver(lane: &mut Lane) -> Driver {
+        let config = EngineConfig { block_bytes: 4096, cache_align: 512, cache_blocks: 16 };
+        let mut engine = Engine::new(config, Box::new(SharedPool::new(16)));
+        let tenant = engine.add_tenant(16, WritePolicy::WriteThrough);
+        engine.add_volume(tenant, 1 << 20);
+        let mut device = |index| {
+            let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+            file.as_file().set_len(1 << 20).unwrap();
+            Device::file(FileDevice::open_backing(file.path()).unwrap(), index, lane)
+        };
+        let devices = vec![device(0), device(1)];
+        let info = VolumeInfo { bytes: 1 << 20, min_block: 512, preferred_block: 4096, read_only: false };
+        let pool = BufferPool::new(1 << 20);
+        Driver::new(engine, vec![Volume { tenant, info }], devices, pool, Monitor::new(None))
+    }
+
+    #[test]
+    fn an_operation_without_memory_counts_against_its_own_device() {
+        let mut lane = Lane::new().unwrap();
+        let mut driver = driver(&mut lane);
+        let buf = Buf { owner: BufOwner::Stage(StageId(77)), offset: 0 };
+        let kind = OpKind::Read { offset: 0, len: 4096, buf };
+        driver.start(&mut lane, DeviceOp { id: OpId(5), target: Target::Backing(VolumeId(0)), kind });
+        let Ended { device, kind, result, .. } = driver.ended.pop_front().unwrap();
+        assert_eq!((device, kind, result), (1, CommandKind::Read, Err(IoError::Io)));
+        assert_eq!((driver.stats[0].in_flight, driver.stats[1].in_flight), (0, 1));
+    }
 }

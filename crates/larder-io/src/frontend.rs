@@ -64,6 +64,8 @@ pub enum Event {
         /// Bytes sent behind the skipped ones. The kernel sends all unless the connection breaks, but count.
         result: io::Result<usize>,
     },
+    /// The turn that [`Context::call_again`] asked for.
+    CalledAgain,
 }
 
 /// What a guest asks. As [`larder_engine::Request`], before it has a name.

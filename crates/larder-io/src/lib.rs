@@ -45,4 +45,4 @@ pub use reactor::{ReactorBuilder, ReactorConfig, ReactorError, ReactorThread};
 pub use send_list::{SEND_HEADER_BYTES, SEND_SEGMENTS, SendList};
 pub use slots::SharedPool;
 pub use socket::{SOCKETS_MAX, SocketId};
-pub use stats::{DeviceStats, ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
+pub use stats::{DeviceStats, ReactorSnapshot, TenantSnapshot, UnfinishedDevice, VolumeSnapshot};

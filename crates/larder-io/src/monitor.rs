@@ -68,6 +68,12 @@ impl Monitor {
         };
     }
 
+    /// Hand on what there is, and let go of the sink: whoever waits for its end hears it.
+    pub fn close(&mut self) {
+        self.flush();
+        self.sink = None;
+    }
+
     /// Records dropped since the start.
     pub fn dropped(&self) -> u64 {
         self.dropped
@@ -97,6 +103,18 @@ mod tests {
         assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [MONITOR_BATCH, 3]);
         assert_eq!((batches[1][0].offset, batches[1][0].tenant), (MONITOR_BATCH as u64 * 4096, TenantId(2)));
         assert_eq!(monitor.dropped(), 0);
+    }
+
+    #[test]
+    fn closing_hands_on_the_rest_and_lets_go_of_the_sink() {
+        let (send, receive) = mpsc::sync_channel(8);
+        let mut monitor =
+            Monitor::new(Some(Box::new(move |batch| send.try_send(batch).map_err(|_| Vec::new()))));
+        monitor.record(TenantId(2), &asked(4096));
+        monitor.close();
+        monitor.record(TenantId(2), &asked(8192));
+        assert_eq!(receive.recv().unwrap().len(), 1);
+        assert_eq!(receive.try_recv(), Err(mpsc::TryRecvError::Disconnected));
     }
 
     #[test]

@@ -9,4 +9,6 @@ pub use build::{ReactorBuilder, ReactorConfig, ReactorError, ReactorThread};
 #[cfg(test)]
 mod socket_tests;
 #[cfg(test)]
+mod stop_tests;
+#[cfg(test)]
 mod tests;

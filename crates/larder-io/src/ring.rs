@@ -103,7 +103,7 @@ impl Ring {
     /// True where an entry waits for [`Ring::enter`].
     #[inline]
     pub fn has_submissions(&mut self) -> bool {
-        !self.ring.submission().is_empty()
+        !self.ring.submission().is_empty() || !self.backlog.is_empty()
     }
 
     /// True where the kernel has something for [`Ring::enter`] and [`Ring::collect`], found without a system call.
@@ -116,9 +116,10 @@ impl Ring {
     }
 
     /// Submit what is queued and let pending completions arrive; with a timeout, sleep until one does.
+    /// While more is queued than fits, it does not sleep.
     pub fn enter(&mut self, sleep: Option<Duration>) -> io::Result<()> {
         self.refill();
-        let result = match sleep {
+        let result = match sleep.filter(|_| self.backlog.is_empty()) {
             None => self.flush(),
             Some(timeout) => {
                 let timeout = types::Timespec::from(timeout);
@@ -233,6 +234,20 @@ mod tests {
             ring.collect(&mut done, 100);
         }
         assert_eq!(done.len(), count);
+    }
+
+    #[test]
+    fn what_did_not_fit_still_waits_for_the_kernel() {
+        let mut ring = Ring::new().unwrap();
+        for _ in 0..=SUBMISSIONS {
+            // SAFETY: a nop names no memory.
+            unsafe { ring.push(opcode::Nop::new().build().user_data(KEY.to_bits())) };
+        }
+        // Must not sleep on the one that is left, though it may.
+        ring.enter(Some(Duration::from_secs(10))).unwrap();
+        assert!(ring.has_submissions(), "one entry is still in the backlog");
+        ring.enter(None).unwrap();
+        assert!(!ring.has_submissions());
     }
 
     #[test]

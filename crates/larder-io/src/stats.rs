@@ -3,6 +3,7 @@
 use crate::command::CommandKind;
 use crate::frontend::VolumeInfo;
 use larder_engine::{TenantId, TenantStats, VolumeId, WritePolicy};
+use std::fmt;
 
 /// Counters of one device (the cache, or a volume's backing) since the start, as this reactor used it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,21 +113,93 @@ pub struct VolumeSnapshot {
     pub backing: DeviceStats,
 }
 
-/// How many of something are still open.
+/// A device that was not done when its reactor had to end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnfinishedDevice {
+    /// Its path or URI.
+    pub name: String,
+    /// Operations that it had not answered in time.
+    pub operations: u32,
+    /// Its last flush succeeded, or it is the cache and needs none.
+    pub flushed: bool,
+}
+
+impl fmt::Display for UnfinishedDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, operations, flushed } = self;
+        match (operations, flushed) {
+            (0, _) => write!(f, "{name} could not be flushed"),
+            (_, true) => write!(f, "{name} did not answer in time (operations left: {operations})"),
+            (_, false) => {
+                write!(
+                    f,
+                    "{name} did not answer in time (operations left: {operations}) and could not be flushed"
+                )
+            }
+        }
+    }
+}
+
+/// One in this many inline operations of a kind is timed, and counts for all: reading the clock costs a hundredth of such an
+/// operation. Not a power of two, so that each place in a batch of the usual depths has its turn.
+const INLINE_TIMED: u64 = 7;
+/// The first operations of a kind are all timed, so that a mean of few is none of one or of nothing.
+const INLINE_TIMED_AT_FIRST: u64 = 64;
+
+/// Chooses the inline operations of a device that are timed, by counting those that start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sampler {
+    reads: u64,
+    writes: u64,
+}
+
+impl Sampler {
+    /// An operation starts: for how many its time is to count, zero where it is not to be timed.
+    #[inline]
+    pub fn weight(&mut self, kind: CommandKind) -> u64 {
+        let started = match kind {
+            CommandKind::Read => &mut self.reads,
+            CommandKind::Write => &mut self.writes,
+            _ => return 0,
+        };
+        *started += 1;
+        match *started {
+            ..=INLINE_TIMED_AT_FIRST => 1,
+            later if (later - INLINE_TIMED_AT_FIRST).is_multiple_of(INLINE_TIMED) => INLINE_TIMED,
+            _ => 0,
+        }
+    }
+}
+
+/// The flushes with which a reactor ends: one for each backing.
 #[derive(Debug, Default)]
-pub(crate) struct OpenCount(usize);
+pub(crate) struct ClosingFlushes {
+    open: Vec<usize>,
+    failed: Vec<usize>,
+}
 
-impl OpenCount {
-    pub fn one_more(&mut self) {
-        self.0 += 1;
+impl ClosingFlushes {
+    /// The flush of a device begins.
+    pub fn begin(&mut self, device: usize) {
+        self.open.push(device);
     }
 
-    pub fn one_less(&mut self) {
-        self.0 = self.0.saturating_sub(1);
+    /// It has ended.
+    pub fn end(&mut self, device: usize, succeeded: bool) {
+        self.open.retain(|&open| open != device);
+        if !succeeded {
+            self.failed.push(device);
+        }
     }
 
-    pub fn is_zero(&self) -> bool {
-        self.0 == 0
+    /// True where all have ended.
+    pub fn are_done(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// True where the flush of a device has failed or not ended.
+    pub fn is_missing(&self, device: usize) -> bool {
+        self.open.contains(&device) || self.failed.contains(&device)
     }
 }
 
@@ -143,5 +216,45 @@ mod tests {
         stats.ended(CommandKind::Flush, 900, false);
         assert_eq!((stats.read_mean_ns(), stats.write_mean_ns()), (Some(200), None));
         assert_eq!((stats.operations(), stats.errors, stats.in_flight), (3, 1, 0));
+    }
+    /// What ends says nothing about what starts: eight at a time, or a write after each read.
+    #[test]
+    fn samples_stand_for_all_operations_of_each_kind() {
+        let mut sampler = Sampler::default();
+        let (mut reads, mut writes) = (0, 0);
+        for count in 1..=INLINE_TIMED_AT_FIRST + 700 {
+            reads += sampler.weight(CommandKind::Read);
+            writes += sampler.weight(CommandKind::Write);
+            assert_eq!(sampler.weight(CommandKind::Flush), 0);
+            assert!(
+                (count.saturating_sub(6)..=count).contains(&reads) && reads == writes,
+                "{count}: {reads}, {writes}"
+            );
+        }
+        assert_eq!(reads, INLINE_TIMED_AT_FIRST + 700);
+    }
+
+    #[test]
+    fn every_place_in_a_batch_of_eight_is_timed() {
+        let mut sampler = Sampler::default();
+        let warm = |_| assert_eq!(sampler.weight(CommandKind::Read), 1);
+        (0..INLINE_TIMED_AT_FIRST).for_each(warm);
+        let mut timed = [0; 8];
+        for start in 0..560 {
+            timed[start % 8] += u32::from(sampler.weight(CommandKind::Read) > 0);
+        }
+        assert_eq!(timed, [10; 8]);
+    }
+
+    #[test]
+    fn a_flush_that_failed_or_never_ended_is_missing() {
+        let mut flushes = ClosingFlushes::default();
+        [1, 2, 3].into_iter().for_each(|device| flushes.begin(device));
+        flushes.end(1, true);
+        flushes.end(2, false);
+        assert!(!flushes.are_done());
+        assert_eq!([1, 2, 3, 4].map(|device| flushes.is_missing(device)), [false, true, true, false]);
+        flushes.end(3, true);
+        assert!(flushes.are_done());
     }
 }

@@ -55,7 +55,9 @@ pub struct EpochFindings {
     pub classes: ClassCounts,
     /// Largest reuse distance of any access; none where no block was accessed again.
     pub trd_max: Option<u64>,
-    /// Largest useful reuse distance; none where no known block was read.
+    /// Blocks that were remembered at most: an access to one not used for longer counts as its first, and has no distance.
+    pub history_blocks: u64,
+    /// Largest useful reuse distance; none where no remembered block was read.
     pub urd_max: Option<u64>,
     /// Useful reuse distances.
     pub useful: DistanceHistogram,

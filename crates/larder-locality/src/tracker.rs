@@ -89,6 +89,7 @@ impl ReuseTracker {
             requests: epoch.requests,
             accesses: epoch.classes.total(),
             classes: epoch.classes,
+            history_blocks: self.max_blocks.into(),
             trd_max: epoch.trd_max.map(u64::from),
             urd_max: useful.max(),
             useful,

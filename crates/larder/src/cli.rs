@@ -33,7 +33,7 @@ pub struct Serve {
     /// The configuration.
     #[arg(short, long, value_name = "FILE", default_value = larder_daemon::config::DEFAULT_CONFIG_PATH)]
     pub config: PathBuf,
-    /// Validate the configuration, the backings and the cache device, then exit; listen on nothing, write nothing.
+    /// Validate the configuration, the backings, the cache device and the addresses, then exit; nothing stays behind.
     #[arg(long)]
     pub check: bool,
 }

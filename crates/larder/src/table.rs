@@ -50,7 +50,7 @@ fn head(status: &Status) -> String {
         HumanSize(cache.size_bytes),
         HumanSize(cache.block_bytes.into()),
     );
-    let _ = writeln!(text, "{}", memory(cache));
+    let _ = writeln!(text, "{}", memory(cache, status.analyzer_memory_bytes));
     if status.monitor_dropped > 0 {
         let _ =
             writeln!(text, "the monitor lost {} requests: distances are incomplete", status.monitor_dropped);
@@ -58,14 +58,15 @@ fn head(status: &Status) -> String {
     text
 }
 
-fn memory(cache: &CacheStatus) -> String {
+fn memory(cache: &CacheStatus, analyzer_bytes: u64) -> String {
     let held = cache.blocks.saturating_sub(cache.free_blocks);
     let each = match held {
         // Memory comes in steps of 4096 blocks: below that, a share says nothing.
         0..4096 => String::new(),
-        _ => format!(", {} bytes per cached block", cache.memory_bytes / u64::from(held)),
+        _ => format!(" ({} bytes per cached block)", cache.memory_bytes / u64::from(held)),
     };
-    format!("memory for blocks: {}{each}", HumanSize(cache.memory_bytes))
+    let (blocks, analyzer) = (HumanSize(cache.memory_bytes), HumanSize(analyzer_bytes));
+    format!("memory: {blocks} for blocks{each}, {analyzer} for the analyzer")
 }
 
 fn tenants(status: &Status) -> Table {
@@ -243,7 +244,7 @@ mod tests {
     const EXPECTED: &str = "\
 larder 0.1.0, up 1h 2m, epoch 6 (every 10m), allocator eci
 cache /var/lib/larder/cache.img: ok, 1.6 GiB of 2 GiB free, blocks of 4 KiB
-memory for blocks: 2.3 MiB, 24 bytes per cached block
+memory: 2.3 MiB for blocks (24 bytes per cached block), 1 MiB for the analyzer
 the monitor lost 3 requests: distances are incomplete
 
  tenant     quota    occupied   policy   read hit ratio   write hit ratio   evicted   URD size   TRD size

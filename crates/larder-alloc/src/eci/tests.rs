@@ -11,6 +11,7 @@ fn findings(accesses: u64, useful: &[(u64, u64)]) -> EpochFindings {
     let classes =
         ClassCounts { rar: useful.total(), waw: accesses - useful.total(), ..ClassCounts::default() };
     EpochFindings {
+        history_blocks: 65_536,
         requests: accesses,
         accesses,
         classes,
@@ -66,7 +67,7 @@ fn the_idle_and_the_unreadable_get_the_minimum() {
         reasons,
         [
             "idle in this epoch: its space goes back, but for the minimum of 1,000 blocks; write policy stays wt",
-            "no block seen before was read: the minimum of 1,000 blocks; write ratio 1.00 >= 0.50: ro",
+            "no read came back within 65,536 blocks (the history kept): the minimum of 1,000 blocks; write ratio 1.00 >= 0.50: ro",
             "URD 9 (10 blocks) is within the minimum of 1,000 blocks; write ratio 0.20 < 0.50: wt",
         ]
     );

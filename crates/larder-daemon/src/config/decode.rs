@@ -11,8 +11,8 @@ use super::error::Complaint;
 use super::reader::{Field, Source, Table, Unique};
 use super::{
     AllocatorChoice, BackingConfig, CacheConfig, Config, ControlConfig, DEFAULT_CONTROL_SOCKET,
-    NAME_BYTES_MAX, PolicyChoice, REACTORS_MAX, TENANTS_MAX, TenantConfig, UNIX_PATH_BYTES_MAX, VOLUMES_MAX,
-    VolumeConfig,
+    NAME_BYTES_MAX, PolicyChoice, REACTORS_MAX, SocketGroup, TENANTS_MAX, TenantConfig, UNIX_PATH_BYTES_MAX,
+    VOLUMES_MAX, VolumeConfig,
 };
 use crate::units::ExactSize;
 
@@ -93,6 +93,7 @@ fn cache_size(size: &Field<'_, u64>, block_bytes: u64) -> Result<(), Complaint> 
 fn control_default() -> ControlConfig {
     ControlConfig {
         socket: DEFAULT_CONTROL_SOCKET.into(),
+        socket_group: None,
         allocator: AllocatorChoice::Eci,
         epoch: EPOCH_DEFAULT,
         min_blocks: DEFAULT_MIN_BLOCKS,
@@ -102,10 +103,14 @@ fn control_default() -> ControlConfig {
 }
 
 fn control(table: &Table<'_>, base: &Path) -> Result<ControlConfig, Complaint> {
-    table.allow_only(&["socket", "allocator", "epoch", "min_blocks", "write_threshold", "reactors"])?;
+    let known = ["socket", "socket_group", "allocator", "epoch", "min_blocks", "write_threshold", "reactors"];
+    table.allow_only(&known)?;
     let mut control = control_default();
     if let Some(field) = table.string("socket")? {
         control.socket = socket_path(&field, base)?;
+    }
+    if let Some(field) = table.string("socket_group")? {
+        control.socket_group = Some(socket_group(&field)?);
     }
     if let Some(field) = table.string("allocator")? {
         control.allocator = field.choose(&AllocatorChoice::NAMED)?;
@@ -117,6 +122,19 @@ fn control(table: &Table<'_>, base: &Path) -> Result<ControlConfig, Complaint> {
     control.write_threshold = table.ratio("write_threshold")?.unwrap_or(control.write_threshold);
     control.reactors = table.integer("reactors", 1, REACTORS_MAX)?;
     Ok(control)
+}
+
+/// A group by its name, or by its number in digits. The highest number means "none" to the system.
+fn socket_group(field: &Field<'_, &str>) -> Result<SocketGroup, Complaint> {
+    let digits = !field.value.is_empty() && field.value.bytes().all(|byte| byte.is_ascii_digit());
+    match field.value.parse() {
+        Ok(number) if digits && number < u32::MAX => Ok(SocketGroup::Number(number)),
+        _ if digits || field.value.is_empty() || field.value.contains('\0') => Err(field.complain(
+            format!("{:?} is no group", field.value),
+            "write the name of a group, or its number as `getent group` lists it",
+        )),
+        _ => Ok(SocketGroup::Name(field.value.to_owned())),
+    }
 }
 
 fn epoch(field: &Field<'_, Duration>) -> Result<Duration, Complaint> {

@@ -27,6 +27,9 @@ impl ConfigError {
     /// What the operator can do about it.
     pub fn help(&self) -> String {
         match self {
+            Self::Read { path, source } if source.kind() == io::ErrorKind::IsADirectory => {
+                format!("name a file with --config, such as {}", path.join("larder.toml").display())
+            }
             Self::Read { path, .. } => {
                 format!("name an existing file with --config, or create {}", path.display())
             }

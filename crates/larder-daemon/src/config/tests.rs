@@ -92,6 +92,7 @@ fn what_is_left_out_has_its_default() {
     );
     let control = ControlConfig {
         socket: "/run/larder/larder.sock".into(),
+        socket_group: None,
         allocator: AllocatorChoice::Eci,
         epoch: Duration::from_secs(600),
         min_blocks: 1000,
@@ -101,6 +102,28 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(config.control, control);
     assert_eq!((config.tenants[0].quota_bytes, config.tenants[0].write_policy), (None, PolicyChoice::Auto));
     assert_eq!(config.tenants[0].volumes[0].listen, ListenAddress::Unix("/etc/larder/s".into()));
+}
+
+#[test]
+fn a_group_has_a_name_or_a_number() {
+    let group = |text| {
+        let control = format!("[control]\nsocket_group = \"{text}\"\n");
+        parse(&EXAMPLE.replacen("[control]\n", &control, 1)).map(|config| config.control.socket_group)
+    };
+    let name = SocketGroup::Name("libvirt-qemu".into());
+    assert_eq!(group("libvirt-qemu").expect("valid"), Some(name));
+    assert_eq!(group("64055").expect("valid"), Some(SocketGroup::Number(64_055)));
+    for none in ["", "4294967295", "99999999999"] {
+        let error = group(none).expect_err("no group");
+        assert!(error.to_string().contains(&format!("{none:?} is no group")), "{error}");
+        assert!(error.help().contains("getent group"), "{}", error.help());
+    }
+}
+
+#[test]
+fn a_directory_is_no_configuration() {
+    let error = Config::load(Path::new("/tmp")).expect_err("a directory");
+    assert_eq!(error.help(), "name a file with --config, such as /tmp/larder.toml");
 }
 
 #[test]
@@ -179,8 +202,13 @@ fn any_config() -> impl Strategy<Value = Config> {
         size_bytes: u64::from(units) * (512 << 10),
         block_bytes: 4096 << shift,
     });
+    let group = prop_oneof![
+        "[a-z][a-z0-9_ä'\"-]{0,12}".prop_map(SocketGroup::Name),
+        (0..u32::MAX).prop_map(SocketGroup::Number),
+    ];
     let control = (
         any_path(),
+        prop::option::of(group),
         any::<bool>(),
         1_000_u64..9_000_000,
         any::<u32>(),
@@ -188,13 +216,16 @@ fn any_config() -> impl Strategy<Value = Config> {
         prop::option::of(1..257_u32),
     );
     let control =
-        control.prop_map(|(socket, eci, millis, min_blocks, write_threshold, reactors)| ControlConfig {
-            socket,
-            allocator: AllocatorChoice::NAMED[usize::from(eci)].1,
-            epoch: Duration::from_millis(millis),
-            min_blocks,
-            write_threshold,
-            reactors,
+        control.prop_map(|(socket, socket_group, eci, millis, min_blocks, write_threshold, reactors)| {
+            ControlConfig {
+                socket,
+                socket_group,
+                allocator: AllocatorChoice::NAMED[usize::from(eci)].1,
+                epoch: Duration::from_millis(millis),
+                min_blocks,
+                write_threshold,
+                reactors,
+            }
         });
     (cache, control, any_tenants()).prop_map(|(cache, control, tenants)| Config { cache, control, tenants })
 }

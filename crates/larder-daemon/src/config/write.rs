@@ -19,6 +19,9 @@ impl fmt::Display for Config {
         writeln!(f, "block_size = \"{}\"", ExactSize(cache.block_bytes.into()))?;
         writeln!(f, "\n[control]")?;
         writeln!(f, "socket = {}", quoted(control.socket.display()))?;
+        if let Some(group) = &control.socket_group {
+            writeln!(f, "socket_group = {}", quoted(group))?;
+        }
         writeln!(f, "allocator = \"{}\"", control.allocator.as_str())?;
         writeln!(f, "epoch = \"{}\"", ExactDuration(control.epoch))?;
         writeln!(f, "min_blocks = {}", control.min_blocks)?;

@@ -15,6 +15,7 @@ use super::ServeError;
 use crate::config::{
     AllocatorChoice, BackingConfig, CacheConfig, Config, PolicyChoice, TenantConfig, VolumeConfig,
 };
+use crate::control_socket;
 use crate::epoch::{EpochLoop, LoopConfig, LoopTenant};
 
 /// How long to wait for locks that somebody holds. The kernel closes the files of a daemon that was killed only after it
@@ -37,6 +38,10 @@ pub(super) struct Checked {
 impl Checked {
     /// Open and judge.
     pub fn new(config: &Config) -> Result<Self, ServeError> {
+        // Before the locks: a second start of the same daemon waits for none of them.
+        if control_socket::is_answered(&config.control.socket) {
+            return Err(control_socket::BindError::Live(config.control.socket.clone()).into());
+        }
         let volumes = |tenant: &TenantConfig| tenant.volumes.iter().map(open_backing).collect();
         let backings = config.tenants.iter().map(volumes).collect::<Result<Vec<Vec<_>>, _>>()?;
         all_different(config)?;

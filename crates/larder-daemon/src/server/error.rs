@@ -4,7 +4,7 @@ use std::io;
 
 use larder_alloc::AllocError;
 use larder_export::nbd;
-use larder_io::{BackingError, CacheError, OpenError, ReactorError};
+use larder_io::{BackingError, CacheError, OpenError, ReactorError, UnfinishedDevice};
 use thiserror::Error;
 
 use crate::control_socket;
@@ -48,6 +48,9 @@ pub enum ServeError {
     /// The control socket cannot be had.
     #[error(transparent)]
     Control(#[from] control_socket::BindError),
+    /// `control.socket_group` names no group.
+    #[error("control.socket_group: this host has no group \"{0}\"")]
+    UnknownGroup(String),
     /// A reactor does not start, or does not end well.
     #[error(transparent)]
     Reactor(#[from] ReactorError),
@@ -81,11 +84,45 @@ impl ServeError {
             Self::Quotas(_) => "lower a quota by a block, or let the daemon create the cache file".into(),
             Self::Listen(error) => error.remedy(),
             Self::Control(error) => error.help(),
+            Self::UnknownGroup(name) => {
+                format!("choose one that `getent group` lists, or create it: groupadd --system {name}")
+            }
             Self::Reactor(ReactorError::Ring(_)) => {
                 "allow io_uring: sysctl kernel.io_uring_disabled=0, and a seccomp profile that lets it through".into()
+            }
+            Self::Reactor(ReactorError::Unfinished { devices, .. }) => unfinished_help(devices),
+            Self::Reactor(ReactorError::Stuck { .. }) => {
+                "a system call does not return: see dmesg, and /proc/PID/task/*/stack; the process goes when it does".into()
             }
             Self::Reactor(_) | Self::ReactorEnded => "look at the log above, and report it as a bug".into(),
             Self::Os { .. } => "check the limits on threads, memory and open files (ulimit -a)".into(),
         }
+    }
+}
+
+/// What it means that a daemon stopped without its devices having done all.
+fn unfinished_help(devices: &[UnfinishedDevice]) -> String {
+    if devices.is_empty() {
+        return "nothing is lost: every request that was answered is on its backing, and flushed; clients ask again".into();
+    }
+    "look after what is named (its server, its cable, dmesg): what it completed but did not flush may be lost if it fails now; larder holds none of it, and its process goes once the device has answered".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backing_that_hangs_at_the_end_is_named_and_explained() {
+        let name = "/srv/disk.img".to_string();
+        let devices = vec![UnfinishedDevice { name, operations: 3, flushed: false }];
+        let error = ServeError::from(ReactorError::Unfinished { requests: 2, operations: 4, devices });
+        assert_eq!(
+            error.to_string(),
+            "stopped before everything was done: /srv/disk.img did not answer in time (operations left: 3) and could not be flushed; guests went without an answer (requests: 2)"
+        );
+        let help = error.help();
+        assert!(help.contains("completed but did not flush may be lost"), "{help}");
+        assert!(help.contains("larder holds none of it") && !help.contains("report it as a bug"), "{help}");
     }
 }

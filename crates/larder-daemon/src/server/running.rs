@@ -1,26 +1,29 @@
 //! The parts of a daemon that runs: how they are wired together, and how they end.
 
-use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use std::{fs, io};
 
-use larder_export::nbd::{self, ListenAddress, Listener, NbdCommand, NbdFrontend};
-use larder_io::{CacheDevice, Handle, HandleError, Inbox, ReactorBuilder, ReactorThread};
+use larder_export::nbd::{ListenAddress, NbdCommand, NbdFrontend};
+use larder_io::{CacheDevice, Handle, HandleError, Inbox, ReactorBuilder, ReactorError, ReactorThread};
 
 use super::ServeError;
 use super::checked::Checked;
 use super::plan::{ReactorPlan, engine_policy};
+use super::sockets::Sockets;
 use crate::actuator::{Actuator, Step};
 use crate::analyzer::Analyzer;
 use crate::collector::Collector;
 use crate::config::Config;
-use crate::control_socket::{Answer, ControlServer, ControlSocket};
+use crate::control_socket::{Answer, ControlServer};
 use crate::placement::{self, Place};
 use crate::units::HumanSize;
 
 /// How long reactors may take to finish what is in flight when the daemon stops: less than systemd waits (90 s).
 const STOP_WITHIN: Duration = Duration::from_secs(30);
+/// How long to wait for them beyond that: they still flush, and close what is open.
+const STOP_GRACE: Duration = Duration::from_secs(15);
 
 /// A daemon that serves.
 pub(super) struct Running {
@@ -35,8 +38,7 @@ pub(super) struct Running {
 impl Running {
     /// Bind every address, then mark the cache device, then start every thread.
     pub fn start(config: &Config, checked: Checked) -> Result<Self, ServeError> {
-        let listeners = bind(config)?;
-        let control = ControlSocket::bind(&config.control.socket)?;
+        let Sockets { listeners, control } = Sockets::bind(config)?;
         let count = placement::reactor_count(config);
         let places = placement::in_turn(config.tenants.len(), count);
         let (handles, inboxes) = mailboxes(count)?;
@@ -88,28 +90,35 @@ impl Running {
         !self.reactors.iter().any(ReactorThread::is_finished)
     }
 
-    /// Finish what is in flight, flush the backings, remove the sockets.
+    /// Finish what is in flight, flush the backings, remove the sockets. Where a device holds up the end, this tells which one and
+    /// returns all the same: the process is then free to exit.
     pub fn stop(self) -> Result<(), ServeError> {
         let stopped = stop(&self.collector.reactors, self.reactors);
-        // Its senders went with the reactors.
-        if self.analyzer.join().is_err() {
-            tracing::error!("the analyzer panicked");
+        match &stopped {
+            // It still has its sockets, and its sender to the analyzer.
+            Err(ReactorError::Stuck { .. }) => remove_sockets(&self.collector.config),
+            _ if self.analyzer.join().is_err() => tracing::error!("the analyzer panicked"),
+            _ => {}
         }
         drop(self.control);
         drop(self.cache);
         if stopped.is_ok() {
             tracing::info!("stopped");
         }
-        stopped
+        Ok(stopped?)
     }
 }
 
-/// One listener for each distinct address, with the addresses' volumes told apart by name.
-fn bind(config: &Config) -> Result<Vec<Listener>, ServeError> {
-    let mut addresses: Vec<&ListenAddress> = config.volumes().map(|volume| &volume.listen).collect();
-    addresses.sort();
-    addresses.dedup();
-    Ok(addresses.into_iter().map(nbd::bind).collect::<Result<_, _>>()?)
+/// Remove the files of the sockets on which clients connect, in place of a reactor that no longer can.
+fn remove_sockets(config: &Config) {
+    for volume in config.volumes() {
+        if let ListenAddress::Unix(path) = &volume.listen
+            && let Err(error) = fs::remove_file(path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %path.display(), %error, "cannot remove the socket's file");
+        }
+    }
 }
 
 type Mailboxes = (Vec<Handle<NbdCommand>>, Vec<Inbox<NbdCommand>>);
@@ -131,9 +140,8 @@ fn spawn(
         match builder.spawn(frontend, inbox) {
             Ok(reactor) => started.push(reactor),
             Err(error) => {
-                if let Err(error) = stop(handles, started) {
-                    tracing::error!(%error, "while giving up");
-                }
+                // What went wrong then is in the log; this is why.
+                let _ = stop(handles, started);
                 return Err(error.into());
             }
         }
@@ -141,15 +149,24 @@ fn spawn(
     Ok(started)
 }
 
-/// Stop reactors, all at the same time; the first error of any.
-fn stop(handles: &[Handle<NbdCommand>], reactors: Vec<ReactorThread>) -> Result<(), ServeError> {
+/// Stop reactors, all at the same time. Every one that does not end well is logged; the worst error of any is returned.
+fn stop(handles: &[Handle<NbdCommand>], reactors: Vec<ReactorThread>) -> Result<(), ReactorError> {
     for (index, handle) in handles.iter().enumerate().take(reactors.len()) {
         if let Err(error) = handle.stop(STOP_WITHIN) {
             tracing::warn!(index, %error, "cannot stop a reactor");
         }
     }
-    let ends: Vec<_> = reactors.into_iter().map(ReactorThread::join).collect();
-    ends.into_iter().collect::<Result<(), _>>().map_err(Into::into)
+    let deadline = Instant::now() + STOP_WITHIN + STOP_GRACE;
+    let mut worst = Ok(());
+    for (index, reactor) in reactors.into_iter().enumerate() {
+        if let Err(error) = reactor.join_within(deadline.saturating_duration_since(Instant::now())) {
+            tracing::error!(index, %error, "a reactor did not end well");
+            if worst.is_ok() || matches!(error, ReactorError::Stuck { .. }) {
+                worst = Err(error);
+            }
+        }
+    }
+    worst
 }
 
 /// What the control socket answers.

@@ -5,13 +5,12 @@
 
 use super::exports::Seat;
 use super::frontend::{Arrival, Shared, Token};
-use super::limits::{
-    BYTES_PER_CONNECTION, FAREWELL_TIME_MAX, HANDSHAKE_TIME_MAX, RECEIVE_BUFFER_BYTES,
-    REQUESTS_PER_CONNECTION, STALL_TIME_MAX,
-};
-use super::receive::{Receive, Received, Step};
+use super::limits::{BYTES_PER_CONNECTION, RECEIVE_BUFFER_BYTES, REQUESTS_PER_CONNECTION, STALL_TIME_MAX};
+use super::patience::Patience;
+use super::receive::{Allowance, Receive, Received, Step, WaitsFor};
 use super::send::SendQueue;
-use larder_engine::VolumeId;
+use super::turn::TurnShare;
+use larder_engine::{TenantId, VolumeId};
 use larder_io::{Buffer, Context, SendList, SocketId};
 use larder_nbd::consts::PAYLOAD_BYTES_MAX;
 use larder_nbd::server::{Handshake, Negotiated, Progress};
@@ -34,6 +33,7 @@ enum Phase {
 /// What was agreed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Serving {
+    pub tenant: TenantId,
     pub volume: VolumeId,
     pub limits: Limits,
     pub structured: bool,
@@ -70,8 +70,10 @@ pub(super) struct Connection {
     pub send: SendQueue,
     /// Requests in the engine.
     pub executing: usize,
-    /// Bytes of their buffers.
-    pub executing_bytes: usize,
+    /// Memory of their buffers, in bytes.
+    pub executing_memory: usize,
+    /// What it had of the present turn.
+    pub turn_share: TurnShare,
     /// Already on the list of those to be settled.
     pub touched: bool,
     socket: SocketId,
@@ -80,8 +82,9 @@ pub(super) struct Connection {
     phase: Phase,
     receive: Receive,
     fate: Fate,
-    /// When patience ends.
-    deadline: Option<Instant>,
+    /// What it holds of its tenant's memory, as last told.
+    accounted: usize,
+    patience: Patience,
     /// When bytes last moved.
     moved: Instant,
 }
@@ -132,14 +135,16 @@ impl Connection {
             index,
             send: SendQueue::new(socket, Token::Send(index).to_bits()),
             executing: 0,
-            executing_bytes: 0,
+            executing_memory: 0,
+            turn_share: TurnShare::default(),
             touched: false,
             socket,
             seat: Some(seat),
             phase,
             receive: Receive::new(socket, Token::Receive(index).to_bits(), buffer),
             fate: Fate::Open,
-            deadline: Some(cx.now() + HANDSHAKE_TIME_MAX),
+            accounted: 0,
+            patience: Patience::for_handshake(cx.now()),
             moved: cx.now(),
         }
     }
@@ -157,9 +162,32 @@ impl Connection {
         self.fate == Fate::Closed
     }
 
-    /// True if a request waits for memory.
-    pub fn is_starved(&self) -> bool {
-        self.receive.is_starved() && self.fate == Fate::Open
+    /// What the next request waits for, if it has to.
+    pub fn waits_for(&self) -> Option<WaitsFor> {
+        self.receive.waits_for().filter(|_| self.fate == Fate::Open)
+    }
+
+    /// The tenant whose request waits for memory.
+    pub fn short_tenant(&self) -> Option<TenantId> {
+        let serving = self.serving().filter(|_| self.waits_for() == Some(WaitsFor::Memory));
+        serving.map(|serving| serving.tenant)
+    }
+
+    /// Memory that it holds, but for its receive buffer, in bytes.
+    #[inline]
+    fn memory(&self) -> usize {
+        self.executing_memory + self.send.memory() + self.receive.payload_memory()
+    }
+
+    /// Tell what it holds of its tenant's memory.
+    #[inline]
+    pub(super) fn account(&mut self, shared: &mut Shared) {
+        let Phase::Serving(serving) = self.phase else { return };
+        let held = self.memory();
+        if held != self.accounted {
+            shared.memory.update(serving.tenant, self.accounted, held);
+            self.accounted = held;
+        }
     }
 
     /// A receive ended: act on what came.
@@ -186,6 +214,7 @@ impl Connection {
         if !self.send.sent(cx, &mut shared.spare, list, result) {
             self.close(cx, shared);
         }
+        self.account(shared);
     }
 
     /// Act on everything that was received, as far as the limits allow.
@@ -196,7 +225,12 @@ impl Connection {
         }
         while self.fate == Fate::Open && !self.is_full() {
             let Phase::Serving(serving) = self.phase else { return };
-            match self.receive.next(cx, &serving.limits) {
+            self.account(shared);
+            let allowance = Allowance {
+                memory: shared.memory.allowance(serving.tenant),
+                status: shared.turn.allows_status(self.turn_share),
+            };
+            match self.receive.next(cx, &serving.limits, allowance) {
                 Step::Wait => return,
                 Step::Request(request, _) if request.command == Command::Disconnect => self.finish(cx),
                 Step::Request(request, buffer) => self.execute(cx, shared, &serving, request, buffer),
@@ -212,8 +246,14 @@ impl Connection {
     /// True where the client has to wait until something is answered.
     #[inline]
     fn is_full(&self) -> bool {
-        let bytes = self.executing_bytes + self.send.bytes() + self.receive.payload_bytes();
-        self.executing + self.send.segments() >= REQUESTS_PER_CONNECTION || bytes >= BYTES_PER_CONNECTION
+        match self.phase {
+            // Options are short and their replies may be long: one batch at a time.
+            Phase::Handshake(_) | Phase::Leaving { .. } => self.send.segments() > 0,
+            Phase::Serving(_) => {
+                self.executing + self.send.segments() >= REQUESTS_PER_CONNECTION
+                    || self.memory() >= BYTES_PER_CONNECTION
+            }
+        }
     }
 
     fn negotiate(&mut self, cx: &mut Context, shared: &mut Shared) {
@@ -256,7 +296,8 @@ impl Connection {
     /// Transmission begins.
     fn serve(&mut self, cx: &mut Context, shared: &mut Shared, negotiated: Negotiated) {
         let export = self.seat.as_mut().and_then(|seat| seat.choose(negotiated.export));
-        let Some(export) = export.filter(|export| cx.volume(export.volume).is_some()) else {
+        let found = export.and_then(|export| cx.tenant(export.volume).map(|tenant| (export, tenant)));
+        let Some((export, tenant)) = found else {
             tracing::error!(?negotiated, "BUG: a client was given an export that is not there");
             return self.close(cx, shared);
         };
@@ -271,8 +312,8 @@ impl Connection {
             base_allocation: negotiated.base_allocation,
         };
         let structured = negotiated.structured;
-        self.phase = Phase::Serving(Serving { volume: export.volume, limits, structured });
-        self.deadline = None;
+        self.phase = Phase::Serving(Serving { tenant, volume: export.volume, limits, structured });
+        self.patience = Patience::Endless;
     }
 
     /// After a batch: take up what had to wait, start what can be started, see whether it is over.
@@ -285,11 +326,13 @@ impl Connection {
         if self.fate != Fate::Closed {
             self.send.start(cx);
         }
-        if self.fate == Fate::Open && !shared.stopping {
+        let verdict = if self.fate == Fate::Open && !shared.stopping {
             self.hand_over(cx)
         } else {
             self.wind_down(cx, shared)
-        }
+        };
+        self.account(shared);
+        verdict
     }
 
     /// Where the client belongs to another reactor, and nothing of it is left here: give it away.
@@ -322,34 +365,43 @@ impl Connection {
     /// The server stops: answer what is in flight, refuse the rest, then close.
     pub fn stop(&mut self, cx: &mut Context, shared: &mut Shared) {
         match self.phase {
-            Phase::Serving(_) => self.deadline = Some(cx.now() + FAREWELL_TIME_MAX),
+            Phase::Serving(_) => self.patience = Patience::for_farewell(cx.now()),
             Phase::Handshake(_) | Phase::Leaving { .. } => self.close(cx, shared),
         }
     }
 
     /// A second has passed: is patience at its end?
-    pub fn tick(&mut self, cx: &mut Context, shared: &mut Shared, now: Instant, memory_is_short: bool) {
-        let late = self.deadline.is_some_and(|deadline| now >= deadline);
-        let holds_memory = self.send.bytes() + self.receive.payload_bytes() > 0;
-        let stalled =
-            memory_is_short && holds_memory && now.saturating_duration_since(self.moved) >= STALL_TIME_MAX;
-        if self.fate == Fate::Closed || !(late || stalled) {
-            return;
-        }
-        let reason = match (&self.phase, stalled) {
-            (Phase::Handshake(_), false) => "the handshake took too long",
-            (_, false) => "the client does not take its last replies",
-            (_, true) => "the client does not move its data while others wait for memory",
+    pub fn tick(&mut self, cx: &mut Context, shared: &mut Shared, now: Instant) {
+        let late = self.patience.is_over(now, self.executing);
+        let reason = match self.patience {
+            _ if self.fate == Fate::Closed => return,
+            _ if self.is_stalled(shared, now) => {
+                "the client does not move its data while requests wait for the memory"
+            }
+            Patience::Handshake(_) if late => "the handshake took too long",
+            Patience::Farewell(_) if late && shared.stopping => {
+                "the server stops, and the client does not take its last replies"
+            }
+            Patience::Farewell(_) if late => "the client left, and does not take its last replies",
+            _ => return,
         };
         self.complain(shared, reason);
         self.close(cx, shared);
+        self.account(shared);
+    }
+
+    /// True where it keeps memory from others and has not moved a byte for long.
+    fn is_stalled(&self, shared: &Shared, now: Instant) -> bool {
+        let missed = self.serving().is_some_and(|serving| shared.memory.keeps_from_others(serving.tenant));
+        let holds_memory = self.send.memory() + self.receive.payload_memory() > 0;
+        missed && holds_memory && now.saturating_duration_since(self.moved) >= STALL_TIME_MAX
     }
 
     /// Receive nothing more; end when everything is answered.
     fn finish(&mut self, cx: &mut Context) {
         if self.fate == Fate::Open {
             self.fate = Fate::Finishing;
-            self.deadline = Some(cx.now() + FAREWELL_TIME_MAX);
+            self.patience = Patience::for_farewell(cx.now());
         }
     }
 

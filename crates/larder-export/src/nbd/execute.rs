@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, Serving};
 use super::frontend::Shared;
+use super::memory::memory_of;
 use larder_engine::{IoError, RequestKind};
 use larder_io::{Buffer, Context, Extent, GuestRequest};
 use larder_nbd::consts::{BASE_ALLOCATION_ID, STATE_HOLE, STATE_ZERO, cflag};
@@ -45,7 +46,7 @@ impl Connection {
         let then_flush = fua && request.command == Command::Trim;
         let cookie = shared.requests.insert(InFlight { connection: self.index, request, then_flush }) as u64;
         self.executing += 1;
-        self.executing_bytes += data_bytes(&request);
+        self.executing_memory += memory(&request);
         let (offset, len) = (request.offset, u64::from(request.length));
         cx.submit(GuestRequest { volume: serving.volume, kind, offset, len, fua }, buffer, cookie);
     }
@@ -77,7 +78,7 @@ impl Connection {
         }
         let request = shared.requests.remove(cookie as usize).request;
         self.executing -= 1;
-        self.executing_bytes -= data_bytes(&request);
+        self.executing_memory -= memory(&request);
         match result {
             _ if self.is_closed() => buffer.into_iter().for_each(|buffer| cx.recycle(buffer)),
             Ok(()) => self.succeed(cx, shared, &serving, &request, buffer),
@@ -86,6 +87,7 @@ impl Connection {
                 self.refuse(cx, shared, &serving, &request, error_code(error));
             }
         }
+        self.account(shared);
     }
 
     /// Answer with success, and with what was read.
@@ -146,6 +148,7 @@ impl Connection {
 
     /// Tell how a range is allocated.
     fn block_status(&mut self, cx: &mut Context, shared: &mut Shared, serving: &Serving, request: &Request) {
+        shared.turn.note_status(&mut self.turn_share);
         let mut extents = std::mem::take(&mut shared.extents);
         extents.clear();
         cx.extents(serving.volume, request.offset, request.length.into(), &mut extents);
@@ -162,10 +165,10 @@ impl Connection {
     }
 }
 
-/// Bytes of the buffer that a request has while it is in the engine.
-fn data_bytes(request: &Request) -> usize {
+/// Memory of the buffer that a request has while it is in the engine, in bytes.
+fn memory(request: &Request) -> usize {
     match request.command {
-        Command::Read | Command::Write => request.length as usize,
+        Command::Read | Command::Write => memory_of(request.length as usize),
         _ => 0,
     }
 }

@@ -6,7 +6,10 @@ use super::exports::{ExportTable, Seat};
 use super::limits::HANDSHAKE_BUFFER_BYTES;
 use super::listener::{ListenAddress, Listener, SocketFile};
 use super::log::LogBudget;
+use super::memory::Memory;
+use super::receive::WaitsFor;
 use super::send::SpareLists;
+use super::turn::Turn;
 use larder_engine::IoError;
 use larder_io::{Buffer, Context, Event, Extent, Frontend, Handle, SocketId};
 use larder_nbd::server::Negotiated;
@@ -49,6 +52,8 @@ pub(super) struct Shared {
     /// For reuse.
     pub extents: Vec<Extent>,
     pub log: LogBudget,
+    pub memory: Memory,
+    pub turn: Turn,
     pub stopping: bool,
 }
 
@@ -103,6 +108,8 @@ pub struct NbdFrontend {
     connections: Slab<Connection>,
     /// Numbers of connections to be settled at the end of the batch.
     touched: Vec<usize>,
+    /// One of them only waits for the next turn.
+    call_again: bool,
     shared: Shared,
 }
 
@@ -120,10 +127,13 @@ impl NbdFrontend {
             spare: SpareLists::default(),
             extents: Vec::new(),
             log: LogBudget::new(),
+            memory: Memory::default(),
+            turn: Turn::default(),
             stopping: false,
         };
         let doors = listeners.into_iter().map(|(listener, table)| Door::new(listener, table)).collect();
-        Self { doors, peers, connections: Slab::new(), touched: Vec::new(), shared }
+        let (connections, touched) = (Slab::new(), Vec::new());
+        Self { doors, peers, connections, touched, call_again: false, shared }
     }
 
     /// A client came, or the wait for one failed.
@@ -172,7 +182,7 @@ impl NbdFrontend {
 
     /// A place on the ring and a first buffer for a new connection. Where there is none, the connection is closed.
     fn admit(&mut self, cx: &mut Context, fd: OwnedFd) -> Option<(SocketId, Buffer)> {
-        let buffer = cx.buffer(HANDSHAKE_BUFFER_BYTES);
+        let buffer = cx.buffer_beyond(HANDSHAKE_BUFFER_BYTES);
         let outcome = match buffer {
             Some(buffer) => cx.adopt(fd).map(|socket| (socket, buffer)),
             None => Err(io::ErrorKind::OutOfMemory.into()),
@@ -200,14 +210,33 @@ impl NbdFrontend {
         let Some(connection) = self.connections.get_mut(index) else { return };
         connection.touched = false;
         match connection.settle(cx, &mut self.shared) {
-            Verdict::Stay if connection.is_starved() => self.touch(index),
-            Verdict::Stay => {}
+            Verdict::Stay => match connection.waits_for() {
+                None => {}
+                Some(WaitsFor::Memory) => self.touch(index),
+                Some(WaitsFor::Turn) => {
+                    self.touch(index);
+                    self.call_again = true;
+                }
+            },
             Verdict::Over => drop(self.connections.remove(index)),
             Verdict::HandOver { reactor, fd, arrival } => {
                 self.connections.remove(index);
                 self.hand_over(reactor, fd, arrival);
             }
         }
+    }
+
+    fn open_doors(&mut self, cx: &mut Context) {
+        for (index, door) in self.doors.iter_mut().enumerate() {
+            door.open(cx, index);
+        }
+    }
+
+    /// Find out which tenants' requests wait for memory.
+    fn note_shortages(&mut self) {
+        self.shared.memory.nobody_is_short();
+        let short = self.connections.iter().filter_map(|(_, connection)| connection.short_tenant());
+        short.for_each(|tenant| self.shared.memory.note_short(tenant));
     }
 
     fn hand_over(&self, reactor: usize, fd: OwnedFd, arrival: Arrival) {
@@ -225,9 +254,8 @@ impl Frontend for NbdFrontend {
     type Command = NbdCommand;
 
     fn start(&mut self, cx: &mut Context) {
-        for (index, door) in self.doors.iter_mut().enumerate() {
-            door.open(cx, index);
-        }
+        self.shared.memory = Memory::new(cx.buffer_budget(), cx.tenants());
+        self.open_doors(cx);
     }
 
     fn command(&mut self, cx: &mut Context, NbdCommand(Command::Adopt { fd, arrival }): NbdCommand) {
@@ -254,6 +282,8 @@ impl Frontend for NbdFrontend {
                 }
                 self.touch(index);
             }
+            // Those that wait for this turn are settled at the end of the batch.
+            Event::CalledAgain => {}
         }
     }
 
@@ -278,15 +308,19 @@ impl Frontend for NbdFrontend {
             self.settle(cx, self.touched[place]);
         }
         self.touched.drain(..count);
+        self.shared.turn.begin();
+        if std::mem::take(&mut self.call_again) {
+            cx.call_again();
+        }
     }
 
     fn tick(&mut self, cx: &mut Context, now: Instant) {
         if !self.shared.stopping {
-            self.start(cx);
+            self.open_doors(cx);
         }
-        let memory_is_short = self.connections.iter().any(|(_, connection)| connection.is_starved());
+        self.note_shortages();
         for (_, connection) in &mut self.connections {
-            connection.tick(cx, &mut self.shared, now, memory_is_short);
+            connection.tick(cx, &mut self.shared, now);
         }
         let suppressed = self.shared.log.renew();
         if suppressed > 0 {

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, lchown};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -68,6 +68,16 @@ pub enum BindError {
         /// The address.
         address: ListenAddress,
     },
+    /// The socket cannot be given to its group.
+    #[error("cannot give {address} to the group {group}: {source}")]
+    Group {
+        /// The address.
+        address: ListenAddress,
+        /// The group's number.
+        group: u32,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Anything else.
     #[error("cannot listen on {address}: {source}")]
     Other {
@@ -102,6 +112,9 @@ impl BindError {
             }
             Self::NotHere { .. } => {
                 "choose an address that `ip address` lists, or 0.0.0.0 for all".to_owned()
+            }
+            Self::Group { .. } => {
+                "run as root or as a member of the group, or choose another control.socket_group".to_owned()
             }
             Self::Other { .. } => "choose another address".to_owned(),
         }
@@ -175,24 +188,44 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Listen on an address.
+/// Who may connect to a Unix socket: the owner and the group. Whoever may can read and write the volumes.
+const MODE: u32 = 0o660;
+
+/// Listen on an address. A Unix socket is for the user and the group of this process.
 ///
 /// # Errors
 /// Names the address; [`BindError::remedy`] says what to do. Nothing is left behind.
 pub fn bind(address: &ListenAddress) -> Result<Listener, BindError> {
+    bind_for_group(address, None)
+}
+
+/// Listen on an address. A Unix socket is for the user of this process and the group of this number, or else this process's.
+///
+/// # Errors
+/// As [`bind`], and when the socket cannot be given to the group.
+pub fn bind_for_group(address: &ListenAddress, group: Option<u32>) -> Result<Listener, BindError> {
     match address {
-        ListenAddress::Unix(path) => bind_unix(address, path),
+        ListenAddress::Unix(path) => bind_unix(address, path, group),
         ListenAddress::Tcp(tcp) => bind_tcp(address, *tcp),
     }
 }
 
-fn bind_unix(address: &ListenAddress, path: &Path) -> Result<Listener, BindError> {
+fn bind_unix(address: &ListenAddress, path: &Path, group: Option<u32>) -> Result<Listener, BindError> {
     let failed = |error| BindError::from_system(address, error);
     let name = SockAddr::unix(path).map_err(|_| BindError::PathTooLong { address: address.clone() })?;
     remove_stale(address, path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
     socket.bind(&name).map_err(failed)?;
     let file = SocketFile::new(path).map_err(failed)?;
+    // Nobody can connect before it listens, so nobody slips in before the mode is set.
+    if let Some(group) = group {
+        lchown(path, None, Some(group)).map_err(|source| BindError::Group {
+            address: address.clone(),
+            group,
+            source,
+        })?;
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(MODE)).map_err(failed)?;
     socket.listen(BACKLOG).map_err(failed)?;
     Ok(Listener { address: address.clone(), socket: socket.into(), file: Some(file) })
 }
@@ -248,6 +281,19 @@ mod tests {
         UnixStream::connect(directory.path().join("s")).unwrap();
         drop(listener);
         assert!(!directory.path().join("s").exists());
+    }
+
+    #[test]
+    fn a_socket_is_for_its_owner_and_its_group() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        let own = fs::metadata(directory.path()).unwrap().gid();
+        for group in [None, Some(own)] {
+            let _listener = bind_for_group(&unix(&directory, "s"), group).unwrap();
+            let meta = fs::metadata(&path).unwrap();
+            assert_eq!(meta.permissions().mode() & 0o777, 0o660);
+            assert_eq!(meta.gid(), own);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!
 //! One file per role: `listener` (binding), `exports` (what is offered), `frontend` (dispatch of the reactor's calls),
 //! `connection` (state and lifecycle), `receive` (bytes to requests), `execute` (requests to the engine, and back), `send`
-//! (replies to the socket), `limits`.
+//! (replies to the socket), `memory` (whose share of it), `turn` (what one turn of the reactor takes on), `patience`, `limits`.
 
 mod connection;
 mod execute;
@@ -15,9 +15,12 @@ mod frontend;
 pub mod limits;
 mod listener;
 mod log;
+mod memory;
+mod patience;
 mod receive;
 mod send;
+mod turn;
 
 pub use exports::{Export, ExportTable};
 pub use frontend::{NbdCommand, NbdFrontend};
-pub use listener::{BindError, ListenAddress, Listener, bind};
+pub use listener::{BindError, ListenAddress, Listener, bind, bind_for_group};

@@ -4,6 +4,7 @@
 //! straight to the request's own memory. One receive is in flight at a time.
 
 use super::limits::COPIED_PAYLOAD_BYTES_MAX;
+use super::memory::memory_of;
 use larder_io::{Buffer, Context, SocketId};
 use larder_nbd::consts::REQUEST_BYTES;
 use larder_nbd::{Command, ErrorCode, Fault, Limits, Request, Violation};
@@ -55,8 +56,26 @@ pub(super) struct Receive {
     payload: Option<Payload>,
     /// Bytes of a refused write's payload still to come.
     skip: usize,
-    /// A request waits for memory.
-    starved: bool,
+    /// The next request is here, and has to wait.
+    waits_for: Option<WaitsFor>,
+}
+
+/// What the next request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitsFor {
+    /// Memory.
+    Memory,
+    /// The next turn of the reactor.
+    Turn,
+}
+
+/// What the next request may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    /// Bytes of memory.
+    pub memory: usize,
+    /// A query for the status of blocks may be answered in this turn.
+    pub status: bool,
 }
 
 impl Receive {
@@ -71,7 +90,7 @@ impl Receive {
             receiving: false,
             payload: None,
             skip: 0,
-            starved: false,
+            waits_for: None,
         }
     }
 
@@ -90,19 +109,20 @@ impl Receive {
         self.receiving
     }
 
-    /// True while a request waits for memory.
-    pub fn is_starved(&self) -> bool {
-        self.starved
+    /// What the next request waits for, if it has to.
+    pub fn waits_for(&self) -> Option<WaitsFor> {
+        self.waits_for
     }
 
-    /// Bytes of a write that is being received to its own memory.
-    pub fn payload_bytes(&self) -> usize {
-        self.payload.as_ref().map_or(0, |payload| payload.request.length as usize)
+    /// Memory of a write that is being received to its own, in bytes.
+    pub fn payload_memory(&self) -> usize {
+        self.payload.as_ref().map_or(0, |payload| memory_of(payload.request.length as usize))
     }
 
     /// Go on with a larger buffer, which begins with `unread`. False where there is no memory, or too little.
     pub fn refill(&mut self, cx: &mut Context, bytes: usize, unread: &[u8]) -> bool {
-        let Some(mut buffer) = cx.buffer(bytes) else { return false };
+        // Connections are bounded in number: their receive buffers need not wait for others' data.
+        let Some(mut buffer) = cx.buffer_beyond(bytes) else { return false };
         let Some(begin) = buffer.get_mut(..unread.len()) else { return false };
         begin.copy_from_slice(unread);
         (self.start, self.end) = (0, unread.len());
@@ -127,7 +147,7 @@ impl Receive {
     /// Receive more, unless the kernel is at it, or there is no room.
     #[inline]
     pub fn start(&mut self, cx: &mut Context) {
-        if self.receiving || self.starved {
+        if self.receiving || self.waits_for.is_some() {
             return;
         }
         if let Some(payload) = &mut self.payload {
@@ -182,8 +202,8 @@ impl Receive {
 
     /// Take the next request from what was received.
     #[inline]
-    pub fn next(&mut self, cx: &mut Context, limits: &Limits) -> Step {
-        self.starved = false;
+    pub fn next(&mut self, cx: &mut Context, limits: &Limits, allowance: Allowance) -> Step {
+        self.waits_for = None;
         if self.payload.is_some() {
             return self.next_payload();
         }
@@ -197,7 +217,7 @@ impl Receive {
             Err(violation) => return Step::Close(violation),
         };
         match request.check(limits) {
-            Ok(()) => self.accept(cx, request, available),
+            Ok(()) => self.accept(cx, request, available, allowance),
             Err(Fault::Answer(code)) => {
                 self.consume(REQUEST_BYTES);
                 self.skip = request.payload_bytes() as usize;
@@ -215,15 +235,20 @@ impl Receive {
 
     /// A good request, with this many bytes behind its header. It gets its memory, or waits for it.
     #[inline]
-    fn accept(&mut self, cx: &mut Context, request: Request, available: usize) -> Step {
+    fn accept(&mut self, cx: &mut Context, request: Request, available: usize, allowance: Allowance) -> Step {
+        if request.command == Command::BlockStatus && !allowance.status {
+            self.waits_for = Some(WaitsFor::Turn);
+            return Step::Wait;
+        }
         let length = request.length as usize;
         let is_write = request.command == Command::Write;
         if is_write && available < length && length <= COPIED_PAYLOAD_BYTES_MAX {
             return Step::Wait;
         }
         let buffer = if is_write || request.command == Command::Read {
-            let Some(buffer) = cx.buffer(length) else {
-                self.starved = true;
+            let granted = (memory_of(length) <= allowance.memory).then(|| cx.buffer_beyond(length));
+            let Some(buffer) = granted.flatten() else {
+                self.waits_for = Some(WaitsFor::Memory);
                 return Step::Wait;
             };
             Some(buffer)

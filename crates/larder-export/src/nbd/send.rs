@@ -22,16 +22,26 @@ impl SpareLists {
     }
 }
 
+/// Replies that leave together, and the memory of their buffers.
+#[derive(Debug)]
+struct Batch {
+    list: SendList,
+    memory: usize,
+}
+
 /// The replies of one connection that are not sent yet. Bounded by what the connection may have in flight: it stops
 /// receiving before this grows.
 #[derive(Debug)]
 pub(super) struct SendQueue {
     socket: SocketId,
     token: u64,
-    waiting: VecDeque<SendList>,
-    /// Segments and bytes that wait or are being sent.
+    waiting: VecDeque<Batch>,
+    /// Segments that wait or are being sent.
     segments: usize,
-    bytes: usize,
+    /// Memory of their buffers.
+    memory: usize,
+    /// Memory of the buffers that are being sent.
+    sending_memory: usize,
     sending: bool,
     /// Bytes that the kernel took of what is being sent.
     taken: usize,
@@ -40,7 +50,16 @@ pub(super) struct SendQueue {
 impl SendQueue {
     /// Sends end with this token.
     pub fn new(socket: SocketId, token: u64) -> Self {
-        Self { socket, token, waiting: VecDeque::new(), segments: 0, bytes: 0, sending: false, taken: 0 }
+        Self {
+            socket,
+            token,
+            waiting: VecDeque::new(),
+            segments: 0,
+            memory: 0,
+            sending_memory: 0,
+            sending: false,
+            taken: 0,
+        }
     }
 
     /// Replies not sent yet.
@@ -48,9 +67,9 @@ impl SendQueue {
         self.segments
     }
 
-    /// Their bytes.
-    pub fn bytes(&self) -> usize {
-        self.bytes
+    /// Memory of their buffers, in bytes.
+    pub fn memory(&self) -> usize {
+        self.memory
     }
 
     /// True while the kernel has some.
@@ -68,24 +87,25 @@ impl SendQueue {
         header: &[u8],
         payload: Option<(Buffer, usize)>,
     ) -> bool {
-        if self.waiting.back().is_none_or(SendList::is_full) {
-            self.waiting.push_back(spare.take());
+        if self.waiting.back().is_none_or(|batch| batch.list.is_full()) {
+            self.waiting.push_back(Batch { list: spare.take(), memory: 0 });
         }
-        let Some(list) = self.waiting.back_mut() else { return false };
-        let bytes = header.len() + payload.as_ref().map_or(0, |(_, len)| *len);
-        let pushed = list.push(header, payload.map(|(buffer, len)| (buffer, 0..len)));
+        let Some(batch) = self.waiting.back_mut() else { return false };
+        let memory = payload.as_ref().map_or(0, |(buffer, _)| buffer.capacity());
+        let pushed = batch.list.push(header, payload.map(|(buffer, len)| (buffer, 0..len)));
         if let Err(payload) = pushed {
             payload.into_iter().for_each(|(buffer, _)| cx.recycle(buffer));
             return false;
         }
         self.segments += 1;
-        self.bytes += bytes;
+        batch.memory += memory;
+        self.memory += memory;
         true
     }
 
     /// Append bytes that have no buffer yet. False where there is no memory for them.
     pub fn push_bytes(&mut self, cx: &mut Context, spare: &mut SpareLists, bytes: &[u8]) -> bool {
-        let Some(mut buffer) = cx.buffer(bytes.len()) else { return false };
+        let Some(mut buffer) = cx.buffer_beyond(bytes.len()) else { return false };
         buffer.copy_from_slice(bytes);
         self.push(cx, spare, &[], Some((buffer, bytes.len())))
     }
@@ -96,8 +116,9 @@ impl SendQueue {
         if self.sending {
             return;
         }
-        if let Some(list) = self.waiting.pop_front() {
+        if let Some(Batch { list, memory }) = self.waiting.pop_front() {
             self.sending = true;
+            self.sending_memory = memory;
             self.taken = 0;
             cx.send(self.socket, list, 0, self.token);
         }
@@ -120,20 +141,21 @@ impl SendQueue {
         }
         let whole = self.taken == list.bytes();
         self.sending = false;
-        self.release(cx, spare, list);
+        let memory = std::mem::take(&mut self.sending_memory);
+        self.release(cx, spare, Batch { list, memory });
         whole
     }
 
     /// Nothing more will be sent: give back what waits.
     pub fn discard(&mut self, cx: &mut Context, spare: &mut SpareLists) {
-        while let Some(list) = self.waiting.pop_front() {
-            self.release(cx, spare, list);
+        while let Some(batch) = self.waiting.pop_front() {
+            self.release(cx, spare, batch);
         }
     }
 
-    fn release(&mut self, cx: &mut Context, spare: &mut SpareLists, mut list: SendList) {
+    fn release(&mut self, cx: &mut Context, spare: &mut SpareLists, Batch { mut list, memory }: Batch) {
+        self.memory -= memory;
         self.segments -= list.len();
-        self.bytes -= list.bytes();
         cx.recycle_list(&mut list);
         spare.give(list);
     }

@@ -3,8 +3,7 @@
 use larder_engine::WritePolicy;
 use larder_export::nbd::{Export, ExportTable, ListenAddress, Listener, NbdCommand, NbdFrontend, bind};
 use larder_io::{
-    Backing, CacheDevice, CachePlan, CacheSpec, Handle, ReactorBuilder, ReactorConfig, ReactorThread,
-    SharedPool, mailbox,
+    Backing, CachePlan, CacheSpec, Handle, ReactorBuilder, ReactorConfig, ReactorThread, SharedPool, mailbox,
 };
 use larder_nbd::client::{self, Connected};
 use larder_nbd::{Command, Request};
@@ -21,7 +20,7 @@ pub const VOLUME_BYTES: u64 = 64 << 20;
 /// What a test waits at most before it fails.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Volumes `v0`, `v1`, … each on a reactor of its own, all offered on one Unix socket, and on a TCP port.
+/// Volumes `v0`, `v1`, … each of a tenant of its own, all offered on one Unix socket, and on a TCP port.
 pub struct Server {
     pub directory: tempfile::TempDir,
     pub table: Arc<ExportTable>,
@@ -31,13 +30,20 @@ pub struct Server {
 }
 
 impl Server {
+    /// Each volume on a reactor of its own.
     pub fn start(volumes: usize) -> Self {
+        Self::start_on(volumes, volumes)
+    }
+
+    /// The volumes on so many reactors, in turn.
+    pub fn start_on(reactors: usize, volumes: usize) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let spec = CacheSpec { path: directory.path().join("cache"), size: 16 << 20, block_bytes: 4096 };
         let cache = CachePlan::check(spec).unwrap().format().unwrap();
         let pool = SharedPool::new(cache.blocks());
-        let built: Vec<_> = (0..volumes).map(|index| volume(&directory, &cache, &pool, index)).collect();
-        let (builders, exports): (Vec<_>, Vec<_>) = built.into_iter().unzip();
+        let builder = |_| ReactorBuilder::new(ReactorConfig::default(), &cache, pool.clone()).unwrap();
+        let mut builders: Vec<_> = (0..reactors).map(builder).collect();
+        let exports = (0..volumes).map(|index| volume(&directory, &mut builders, index)).collect();
         let table = ExportTable::new(exports);
         let unix = bind(&ListenAddress::Unix(directory.path().join("socket"))).unwrap();
         let tcp = bind(&ListenAddress::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
@@ -90,21 +96,15 @@ impl Server {
     }
 }
 
-fn volume(
-    directory: &tempfile::TempDir,
-    cache: &CacheDevice,
-    pool: &SharedPool,
-    index: usize,
-) -> (ReactorBuilder, Export) {
+fn volume(directory: &tempfile::TempDir, builders: &mut [ReactorBuilder], index: usize) -> Export {
     let path = directory.path().join(format!("backing{index}"));
     fs::File::create(&path).unwrap().set_len(VOLUME_BYTES).unwrap();
-    let mut builder = ReactorBuilder::new(ReactorConfig::default(), cache, pool.clone()).unwrap();
+    let reactor = index % builders.len();
+    let builder = &mut builders[reactor];
     let tenant = builder.add_tenant(1024, WritePolicy::WriteThrough).unwrap();
     let volume = builder.add_volume(tenant, Backing::open(path.to_str().unwrap()).unwrap()).unwrap();
     let info = builder.volume(volume).unwrap();
-    let export =
-        Export { name: format!("v{index}"), description: "a disk".into(), reactor: index, volume, info };
-    (builder, export)
+    Export { name: format!("v{index}"), description: "a disk".into(), reactor, volume, info }
 }
 
 fn run(

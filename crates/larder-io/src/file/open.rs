@@ -102,6 +102,15 @@ impl FileDevice {
         Ok(Self { file: self.file.try_clone()?, path: path.clone(), bytes, align, inline, block_device })
     }
 
+    /// One whose first block is never read, and which cannot be flushed; for as long as the other end is there.
+    #[cfg(test)]
+    pub(crate) fn hanging(bytes: u64) -> (Self, std::os::unix::net::UnixStream) {
+        let (ours, other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let file = File::from(std::os::fd::OwnedFd::from(ours));
+        let path = PathBuf::from("/hanging");
+        (Self { file, path, bytes, align: 512, inline: false, block_device: false }, other)
+    }
+
     /// Size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -77,6 +77,17 @@ pub enum NbdErrorKind {
         /// Bytes now.
         now: u64,
     },
+    /// After a reconnect: guests may send what the server would now refuse.
+    #[error("the smallest request was {was} bytes and now is {now}: guests send smaller ones")]
+    Coarser {
+        /// Bytes when it was opened.
+        was: u32,
+        /// Bytes now.
+        now: u32,
+    },
+    /// After a reconnect: guests were told that they may write.
+    #[error("the export took writes and now is read-only")]
+    NowReadOnly,
 }
 
 impl NbdError {
@@ -95,6 +106,9 @@ impl NbdError {
             }
             NbdErrorKind::Coarse(_) => "set the server's minimum block size to 4096 or less".into(),
             NbdErrorKind::Resized { .. } => "stop, and start again if the new size is right".into(),
+            NbdErrorKind::Coarser { .. } | NbdErrorKind::NowReadOnly => {
+                "start the server as it was, or stop and start again if the change is right".into()
+            }
         }
     }
 }
@@ -115,12 +129,12 @@ impl NbdBacking {
 
     /// Smallest unit of a request in bytes.
     pub fn align(&self) -> u32 {
-        self.connection.agreed.block.min.max(512)
+        unit(&self.connection.agreed)
     }
 
     /// The server takes no writes.
     pub fn is_read_only(&self) -> bool {
-        self.connection.agreed.flags & tflag::READ_ONLY != 0
+        is_read_only(&self.connection.agreed)
     }
 
     /// Where it is.
@@ -145,8 +159,27 @@ impl Connection {
     }
 }
 
+/// Check that this is still the disk that guests know.
+pub(super) fn check_same(now: &Connected, was: &Connected) -> Result<(), NbdErrorKind> {
+    match () {
+        () if now.size != was.size => Err(NbdErrorKind::Resized { was: was.size, now: now.size }),
+        () if unit(now) > unit(was) => Err(NbdErrorKind::Coarser { was: unit(was), now: unit(now) }),
+        () if is_read_only(now) && !is_read_only(was) => Err(NbdErrorKind::NowReadOnly),
+        () => Ok(()),
+    }
+}
+
+/// Smallest unit of a request in bytes.
+fn unit(agreed: &Connected) -> u32 {
+    agreed.block.min.max(512)
+}
+
+fn is_read_only(agreed: &Connected) -> bool {
+    agreed.flags & tflag::READ_ONLY != 0
+}
+
 fn check(agreed: &Connected) -> Result<(), NbdErrorKind> {
-    let (bytes, unit) = (agreed.size, agreed.block.min.max(512));
+    let (bytes, unit) = (agreed.size, unit(agreed));
     match () {
         () if unit > MIN_BLOCK_MAX => Err(NbdErrorKind::Coarse(unit)),
         () if bytes == 0 => Err(NbdErrorKind::Empty),
@@ -236,6 +269,7 @@ fn left(deadline: Instant) -> Result<Duration, NbdErrorKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use larder_nbd::BlockSizes;
     use std::os::unix::net::UnixListener;
 
     fn uri(path: &std::path::Path) -> Uri {
@@ -249,6 +283,21 @@ mod tests {
         let error = NbdBacking::connect(&uri).unwrap_err();
         assert!(matches!(error.kind, NbdErrorKind::Connect(_)), "{error}");
         assert!(error.to_string().contains("absent.sock") && error.remedy().contains("nbdinfo 'nbd+unix:"));
+    }
+
+    #[test]
+    fn only_the_disk_that_guests_know_is_taken_back() {
+        let block = BlockSizes { min: 512, preferred: 4096, max: 1 << 20 };
+        let was = Connected { size: 1 << 20, flags: 1, block, structured: true, base_allocation: None };
+        let with_min = |min| Connected { block: BlockSizes { min, ..block }, ..was };
+        let read_only = Connected { flags: 1 | tflag::READ_ONLY, ..was };
+        let check = |now: &Connected| check_same(now, &was);
+        assert!(check(&was).is_ok() && check(&with_min(1)).is_ok() && check_same(&was, &read_only).is_ok());
+        assert!(check(&Connected { structured: false, ..was }).is_ok());
+        let resized = check(&Connected { size: 2 << 20, ..was });
+        assert!(matches!(resized, Err(NbdErrorKind::Resized { was: 0x10_0000, now: 0x20_0000 })));
+        assert!(matches!(check(&with_min(4096)), Err(NbdErrorKind::Coarser { was: 512, now: 4096 })));
+        assert!(matches!(check(&read_only), Err(NbdErrorKind::NowReadOnly)));
     }
 
     #[test]

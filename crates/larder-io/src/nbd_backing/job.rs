@@ -57,6 +57,10 @@ pub(super) struct Job {
     pub queued: bool,
     /// A flush has to follow, and is not sent yet.
     flush_after: bool,
+    /// Where it succeeds, the server has promised to keep what it wrote.
+    durable: bool,
+    /// What the flush covers that was sent for it.
+    pub covers: Option<u64>,
     result: Result<(), IoError>,
 }
 
@@ -114,13 +118,19 @@ impl Job {
             begun: false,
             queued: false,
             flush_after,
+            durable: durable && (server.fua || server.flush),
+            covers: None,
             result: Ok(()),
         })
     }
 
-    /// The next request, if one can be made before replies come. Without one, the job leaves the queue.
-    pub fn next_piece(&mut self) -> Option<Piece> {
+    /// The next request, if one can be made before replies come. Without one, the job leaves the queue. `mark`: what a flush that is sent
+    /// now covers.
+    pub fn next_piece(&mut self, mark: u64) -> Option<Piece> {
         let piece = self.make_piece();
+        if piece.is_some_and(|piece| piece.form == nbd::Command::Flush) {
+            self.covers = Some(mark);
+        }
         self.begun = true;
         self.queued = piece.is_some();
         piece
@@ -196,6 +206,11 @@ impl Job {
     pub fn has_begun(&self) -> bool {
         self.begun
     }
+
+    /// True where its success means that what it wrote outlives a crash of the server.
+    pub fn is_durable(&self) -> bool {
+        self.durable
+    }
 }
 
 /// What a guest is told of a server's error.
@@ -225,7 +240,7 @@ mod tests {
     }
 
     fn pieces(job: &mut Job) -> Vec<(nbd::Command, u64, u32)> {
-        std::iter::from_fn(|| job.next_piece()).map(|p| (p.form, p.offset, p.length)).collect()
+        std::iter::from_fn(|| job.next_piece(0)).map(|p| (p.form, p.offset, p.length)).collect()
     }
 
     #[test]
@@ -265,10 +280,10 @@ mod tests {
     fn refused_zeroes_are_written_and_remembered() {
         let mut server = server(ALL, u32::MAX);
         let mut zeroes = job(CommandKind::WriteZeroes { no_hole: true }, 4096, true, server).unwrap();
-        let piece = zeroes.next_piece().unwrap();
+        let piece = zeroes.next_piece(0).unwrap();
         assert_eq!((piece.form, piece.flags), (nbd::Command::WriteZeroes, cflag::FUA | cflag::NO_HOLE));
         assert_eq!(zeroes.answered(Err(ErrorCode::NotSupported), &mut server), Next::Continue);
-        let piece = zeroes.next_piece().unwrap();
+        let piece = zeroes.next_piece(0).unwrap();
         assert_eq!((piece.form, piece.flags, piece.length), (nbd::Command::Write, cflag::FUA, 4096));
         assert_eq!(zeroes.answered(Ok(()), &mut server), Next::End(Ok(())));
         let again = job(CommandKind::WriteZeroes { no_hole: false }, 4096, false, server).unwrap();

@@ -19,6 +19,8 @@ pub(super) struct Live {
     pub parser: ReplyParser,
     /// Here while nothing is being sent.
     batch: Option<Box<SendBatch>>,
+    /// Number of the batch that is being filled or sent.
+    batch_number: u64,
     /// Here while nothing is being received into it.
     input: Option<Buffer>,
     receiving: bool,
@@ -33,6 +35,7 @@ impl Live {
             device,
             parser: ReplyParser::new(agreed.structured, agreed.base_allocation),
             batch: Some(SendBatch::new()),
+            batch_number: 0,
             input: Some(input),
             receiving: false,
         })
@@ -41,6 +44,16 @@ impl Live {
     /// The batch to fill for the next send; `None` while one is under way.
     pub fn batch(&mut self) -> Option<&mut SendBatch> {
         self.batch.as_deref_mut()
+    }
+
+    /// Number of the batch to fill.
+    pub fn batch_number(&self) -> u64 {
+        self.batch_number
+    }
+
+    /// True while the kernel may still read the payloads of this batch.
+    pub fn is_sending(&self, batch_number: u64) -> bool {
+        self.batch.is_none() && self.batch_number == batch_number
     }
 
     /// Send what is in the batch, if anything. Its payloads stay until the send has ended.
@@ -73,6 +86,7 @@ impl Live {
     pub fn send_ended(&mut self, mut batch: Box<SendBatch>) {
         batch.clear();
         self.batch = Some(batch);
+        self.batch_number += 1;
     }
 
     /// Receive into the connection's buffer, or straight to where payload belongs: memory that is held by a command

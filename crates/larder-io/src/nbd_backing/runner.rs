@@ -8,7 +8,10 @@ use super::batch::SendBatch;
 use super::connect::{Connection, NbdBacking};
 use super::job::{Abilities, Job, Next, Piece};
 use super::link::Live;
-use super::reconnect::Reconnect;
+use super::outage::{News, Outage};
+use super::reconnect::{Reconnect, Spawn, spawn};
+use super::silence::{Silence, Word};
+use super::unflushed::Unflushed;
 use crate::Buffer;
 use crate::command::{Command, CommandKind, Ended};
 use crate::error_log::ErrorLog;
@@ -16,11 +19,12 @@ use crate::lane::Lane;
 use crate::mailbox::Waker;
 use crate::table::{Key, Table};
 use larder_engine::IoError;
-use larder_nbd::client::{Event, Outstanding, Outstandings};
+use larder_nbd::client::{Connected, Event, Outstanding, Outstandings};
 use larder_nbd::{ErrorCode, Request, Uri};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Requests with the server at a time.
 const REQUESTS_MAX: usize = 128;
@@ -31,18 +35,28 @@ const DIRECT_BYTES: u32 = 32 << 10;
 pub(crate) struct NbdRunner {
     uri: Uri,
     index: usize,
-    bytes: u64,
+    /// The disk as guests know it.
+    agreed: Connected,
     server: Abilities,
     link: Link,
     jobs: Table<Job>,
     /// Jobs with requests to make.
     ready: VecDeque<Key>,
     requests: Requests,
-    /// Writes were answered and not flushed since: a broken connection may have lost them.
-    unflushed: bool,
-    /// Such writes may be lost: the next flush has to fail.
+    /// Answers to requests whose payload is still being sent: whoever asked gets its memory back only after that.
+    parked: Vec<(Asked, Result<(), ErrorCode>)>,
+    unflushed: Unflushed,
+    /// Answered writes may be lost: the next flush has to fail.
     lost_writes: bool,
+    /// What was read from the server so far may not be what it holds.
+    distrust: bool,
+    outage: Outage,
+    silence: Silence,
+    /// Time on the reactor's clock.
+    now_ns: u64,
+    closing: bool,
     waker: Arc<Waker>,
+    spawn: Spawn,
     log: ErrorLog,
 }
 
@@ -51,7 +65,8 @@ enum Link {
     Up(Box<Live>),
     /// Broken, but operations on the socket are still in flight.
     Dying(Box<Live>),
-    Down(Reconnect),
+    /// Without a helper where no thread could be had, and at the end.
+    Down(Option<Reconnect>),
 }
 
 /// A request with the server.
@@ -59,6 +74,9 @@ struct Asked {
     job: Key,
     memory: *mut u8,
     outstanding: Outstanding,
+    /// The batch in which its payload is sent, where it has some.
+    payload_in: Option<u64>,
+    asked_ns: u64,
 }
 
 struct Requests(Table<Asked>);
@@ -70,10 +88,12 @@ impl Outstandings for Requests {
 }
 
 impl Requests {
-    fn ask(&mut self, batch: &mut SendBatch, job: Key, piece: Piece) {
+    fn ask(&mut self, batch: &mut SendBatch, batch_number: u64, job: Key, piece: Piece, asked_ns: u64) {
         let Piece { form, flags, offset, length, memory } = piece;
         let request = Request { cookie: 0, command: form, flags, offset, length };
-        let key = self.0.insert(Asked { job, memory, outstanding: Outstanding::new(&request) });
+        let payload_in = (request.payload_bytes() > 0).then_some(batch_number);
+        let outstanding = Outstanding::new(&request);
+        let key = self.0.insert(Asked { job, memory, outstanding, payload_in, asked_ns });
         let request = Request { cookie: key.to_bits(), ..request };
         batch.push(request.encode(), memory, request.payload_bytes() as usize);
     }
@@ -90,15 +110,22 @@ impl NbdRunner {
         let mut runner = Self {
             uri,
             index,
-            bytes: connection.agreed.size,
+            agreed: connection.agreed,
             server: Abilities::of(&connection.agreed),
             link: Link::Up(Box::new(Live::new(connection, index, lane)?)),
             jobs: Table::new(),
             ready: VecDeque::new(),
             requests: Requests(Table::new()),
-            unflushed: false,
+            parked: Vec::new(),
+            unflushed: Unflushed::default(),
             lost_writes: false,
+            distrust: false,
+            outage: Outage::new(Instant::now()),
+            silence: Silence::default(),
+            now_ns: 0,
+            closing: false,
             waker: Arc::clone(waker),
+            spawn,
             log: ErrorLog::default(),
         };
         runner.receive(lane);
@@ -107,7 +134,44 @@ impl NbdRunner {
 
     /// Size in bytes.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.agreed.size
+    }
+
+    /// True, once, where a connection broke and the server may since hold something else than was read from it.
+    pub fn take_distrust(&mut self) -> bool {
+        std::mem::take(&mut self.distrust)
+    }
+
+    /// True where the server may still lose something that it answered, or has lost it and no flush has told so.
+    pub fn owes_flush(&self) -> bool {
+        self.lost_writes || self.unflushed.may_revert()
+    }
+
+    /// The reactor is about to end: a connection that goes from now on is neither reported nor replaced.
+    pub fn closing(&mut self) {
+        self.closing = true;
+        if let Link::Down(helper) = &mut self.link {
+            *helper = None;
+        }
+    }
+
+    /// Tell an idle server that the connection ends here. No answer is expected.
+    pub fn farewell(&mut self, lane: &mut Lane) {
+        let Link::Up(live) = &mut self.link else { return };
+        if !self.requests.0.is_empty() {
+            return;
+        }
+        if let Some(batch) = live.batch() {
+            let form = larder_nbd::Command::Disconnect;
+            let request = Request { cookie: 0, command: form, flags: 0, offset: 0, length: 0 };
+            batch.push(request.encode(), std::ptr::null(), 0);
+        }
+        live.send(lane);
+    }
+
+    /// Its URI.
+    pub fn name(&self) -> String {
+        self.uri.to_string()
     }
 
     /// Take a command. Its requests go out with the next [`NbdRunner::poll`].
@@ -132,48 +196,107 @@ impl NbdRunner {
         }
     }
 
-    /// Once per turn: look for a new connection, and send what can be sent.
-    pub fn poll(&mut self, lane: &mut Lane, ended: &mut VecDeque<Ended>) {
-        if let Link::Down(reconnect) = &self.link
-            && let Some(attempt) = reconnect.take()
-        {
-            match attempt {
-                Ok(connection) => self.revive(connection, lane, ended),
-                Err(cause) => self.fail_jobs(&cause.to_string(), ended, |_| true),
-            }
+    /// Once per turn, with the time on the reactor's clock: look for a new connection, send what can be sent, tell the log.
+    pub fn poll(&mut self, now_ns: u64, lane: &mut Lane, ended: &mut VecDeque<Ended>) {
+        self.now_ns = now_ns;
+        match &self.link {
+            Link::Down(None) => self.reconnect(ended),
+            Link::Down(Some(reconnect)) => match reconnect.take() {
+                Some(Ok(connection)) => self.revive(connection, lane, ended),
+                Some(Err(cause)) => self.fail_jobs(&cause.to_string(), ended, |_| true),
+                None => {}
+            },
+            Link::Up(_) | Link::Dying(_) => {}
         }
         self.send(lane);
+        self.tell_news();
+        self.tell_silence();
     }
 
     fn revive(&mut self, connection: Connection, lane: &mut Lane, ended: &mut VecDeque<Ended>) {
         let server = Abilities::of(&connection.agreed);
         match Live::new(connection, self.index, lane) {
             Ok(live) => {
-                tracing::info!(backing = %self.uri, "connected again");
+                self.outage.connected(Instant::now());
                 self.server = server;
                 self.link = Link::Up(Box::new(live));
+                self.begin_again(ended);
                 self.receive(lane);
             }
             Err(error) => {
+                self.outage.lost(&error.to_string(), Instant::now());
                 self.fail_jobs(&error.to_string(), ended, |_| true);
-                self.reconnect();
+                self.link = Link::Down(None);
+                self.reconnect(ended);
             }
         }
     }
 
-    fn reconnect(&mut self) {
-        self.link = Link::Down(Reconnect::start(self.uri.clone(), self.bytes, Arc::clone(&self.waker)));
+    /// Jobs that waited for the connection were made for the server as it was before.
+    fn begin_again(&mut self, ended: &mut VecDeque<Ended>) {
+        for key in std::mem::take(&mut self.ready) {
+            let Some(Job { command, .. }) = self.jobs.remove(key) else { continue };
+            ended.extend(self.start(command));
+        }
+    }
+
+    /// Where no helper can be started, a later poll tries again.
+    fn reconnect(&mut self, ended: &mut VecDeque<Ended>) {
+        let now = Instant::now();
+        if self.closing || !self.outage.may_try(now) {
+            return;
+        }
+        let (uri, waker) = (self.uri.clone(), Arc::clone(&self.waker));
+        match Reconnect::start(uri, self.agreed, self.outage.pause(), waker, self.spawn) {
+            Ok(helper) => self.link = Link::Down(Some(helper)),
+            Err(error) => {
+                let cause = format!("cannot start a thread that connects: {error}");
+                self.outage.no_helper(&cause, now);
+                self.fail_jobs(&cause, ended, |_| true);
+            }
+        }
+    }
+
+    fn tell_news(&mut self) {
+        if self.closing || self.outage.is_told() {
+            return;
+        }
+        match self.outage.news(Instant::now()) {
+            Some(News::Lost { losses, cause }) => {
+                tracing::error!(backing = %self.uri, losses, "connection lost: {cause}");
+            }
+            Some(News::Back { losses }) => tracing::info!(backing = %self.uri, losses, "connected again"),
+            None => {}
+        }
+    }
+
+    fn tell_silence(&mut self) {
+        if !self.silence.is_due(self.now_ns) {
+            return;
+        }
+        let parked = self.parked.iter().map(|(asked, _)| asked);
+        let open = self.requests.0.keys().filter_map(|key| self.requests.0.get(key));
+        let oldest_ns = parked.chain(open).map(|asked| asked.asked_ns).min();
+        match self.silence.look(self.now_ns, oldest_ns) {
+            Some(Word::Silent { seconds }) => {
+                tracing::warn!(backing = %self.uri, in_flight = self.requests.0.len(), "no answer for {seconds} s");
+            }
+            Some(Word::Answers) => tracing::info!(backing = %self.uri, "the server answers again"),
+            None => {}
+        }
     }
 
     /// Make requests for the jobs that have some, and send them.
     fn send(&mut self, lane: &mut Lane) {
         let Link::Up(live) = &mut self.link else { return };
+        let number = live.batch_number();
         let Some(batch) = live.batch() else { return };
         while !batch.is_full() && self.requests.0.len() < REQUESTS_MAX {
             let Some(&key) = self.ready.front() else { break };
+            let mark = self.unflushed.mark();
             let job = self.jobs.get_mut(key);
-            match job.and_then(|job| job.next_piece()) {
-                Some(piece) => self.requests.ask(batch, key, piece),
+            match job.and_then(|job| job.next_piece(mark)) {
+                Some(piece) => self.requests.ask(batch, number, key, piece, self.now_ns),
                 None => _ = self.ready.pop_front(),
             }
         }
@@ -197,6 +320,7 @@ impl NbdRunner {
         if result <= 0 {
             self.break_off(&cause(result), lane);
         }
+        self.unpark(ended);
         self.bury(ended);
     }
 
@@ -286,8 +410,25 @@ impl NbdRunner {
         unsafe { std::ptr::write_bytes(memory, 0, length as usize) };
     }
 
+    /// A server may answer a write before it has taken all of its payload.
     fn answered(&mut self, cookie: u64, result: Result<(), ErrorCode>, ended: &mut VecDeque<Ended>) {
-        let Some(Asked { job: key, .. }) = self.requests.0.remove(Key::from_bits(cookie)) else { return };
+        let Some(asked) = self.requests.0.remove(Key::from_bits(cookie)) else { return };
+        match (&self.link, asked.payload_in) {
+            (Link::Up(live), Some(batch)) if live.is_sending(batch) => self.parked.push((asked, result)),
+            _ => self.settle(asked.job, result, ended),
+        }
+    }
+
+    /// The batch is sent: the answers that waited for that count.
+    fn unpark(&mut self, ended: &mut VecDeque<Ended>) {
+        if matches!(self.link, Link::Up(_)) {
+            for (asked, result) in std::mem::take(&mut self.parked) {
+                self.settle(asked.job, result, ended);
+            }
+        }
+    }
+
+    fn settle(&mut self, key: Key, result: Result<(), ErrorCode>, ended: &mut VecDeque<Ended>) {
         let Some(job) = self.jobs.get_mut(key) else { return };
         match job.answered(result, &mut self.server) {
             Next::Wait => {}
@@ -297,16 +438,32 @@ impl NbdRunner {
     }
 
     fn end(&mut self, job: Key, result: Result<(), IoError>, cause: &str, ended: &mut VecDeque<Ended>) {
-        let Some(Job { command, .. }) = self.jobs.remove(job) else { return };
-        match command.kind {
-            CommandKind::Flush => self.unflushed &= result.is_err(),
-            CommandKind::Write | CommandKind::WriteZeroes { .. } => self.unflushed |= !command.fua,
-            CommandKind::Read | CommandKind::Discard => {}
-        }
+        let Some(job) = self.jobs.remove(job) else { return };
+        self.keep_account(&job, result.is_ok());
         if result.is_err() {
-            self.report(&command, cause);
+            self.report(&job.command, cause);
         }
-        ended.push_back(self.ended(command, result));
+        ended.push_back(self.ended(job.command, result));
+    }
+
+    /// What a job's end means for what the server may lose.
+    fn keep_account(&mut self, job: &Job, success: bool) {
+        match job.command.kind {
+            CommandKind::Read | CommandKind::Flush => {}
+            CommandKind::Write | CommandKind::WriteZeroes { .. } if success => {
+                if !job.is_durable() {
+                    self.unflushed.promised();
+                }
+            }
+            CommandKind::Write | CommandKind::WriteZeroes { .. } | CommandKind::Discard => {
+                if job.has_begun() {
+                    self.unflushed.doubtful();
+                }
+            }
+        }
+        if success && let Some(mark) = job.covers {
+            self.unflushed.flushed(mark);
+        }
     }
 
     fn report(&mut self, command: &Command, cause: &str) {
@@ -321,10 +478,10 @@ impl NbdRunner {
     /// The connection is of no further use.
     fn break_off(&mut self, cause: &str, lane: &mut Lane) {
         let Link::Up(live) = &self.link else { return };
-        tracing::error!(backing = %self.uri, in_flight = self.requests.0.len(), "connection lost: {cause}");
         live.close(lane);
-        let nobody = Link::Down(Reconnect::idle());
-        if let Link::Up(live) = std::mem::replace(&mut self.link, nobody) {
+        self.outage.lost(cause, Instant::now());
+        self.tell_news();
+        if let Link::Up(live) = std::mem::replace(&mut self.link, Link::Down(None)) {
             self.link = Link::Dying(live);
         }
     }
@@ -335,12 +492,16 @@ impl NbdRunner {
         if !matches!(&self.link, Link::Dying(live) if live.is_still()) {
             return;
         }
-        self.lost_writes |= std::mem::take(&mut self.unflushed);
+        self.lost_writes |= self.unflushed.take_promises();
+        self.distrust |= self.unflushed.may_revert();
+        self.parked.clear();
+        self.silence.end();
         let lost = self.lost_writes;
         self.fail_jobs("the connection broke", ended, |job| {
             job.has_begun() || lost && job.command.kind == CommandKind::Flush
         });
-        self.reconnect();
+        self.link = Link::Down(None);
+        self.reconnect(ended);
     }
 
     /// Fail the jobs that are chosen, with their requests.
@@ -371,3 +532,7 @@ fn cause(result: i32) -> String {
         errno => io::Error::from_raw_os_error(-errno).to_string(),
     }
 }
+
+#[cfg(test)]
+#[path = "runner_tests.rs"]
+mod tests;

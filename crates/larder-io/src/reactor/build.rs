@@ -8,13 +8,13 @@ use crate::frontend::{Frontend, VolumeInfo};
 use crate::lane::Lane;
 use crate::mailbox::{Inbox, Waker};
 use crate::monitor::{Monitor, MonitorSink};
-use crate::{BufferPool, CacheDevice, Context, SharedPool};
+use crate::{BufferPool, CacheDevice, Context, SharedPool, UnfinishedDevice};
 use larder_engine::{Engine, EngineConfig, TenantId, VolumeId, WritePolicy};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -59,17 +59,36 @@ pub enum ReactorError {
     /// More volumes than a reactor can name.
     #[error("more than 65,534 tenants or volumes on one reactor")]
     TooMany,
-    /// Not everything had ended by the deadline.
-    #[error("stopped with {requests} requests and {operations} operations unfinished")]
+    /// Not everything had ended well by the deadline.
+    #[error("stopped before everything was done: {}", left_over(*requests, *operations, devices))]
     Unfinished {
-        /// Guest requests in flight.
+        /// Guest requests that had no answer at the deadline.
         requests: usize,
-        /// Operations in the kernel.
+        /// Operations still in the kernel.
         operations: usize,
+        /// The devices that did not answer or could not be flushed.
+        devices: Vec<UnfinishedDevice>,
+    },
+    /// The reactor says nothing: it is held in a system call, or has far too much to do.
+    #[error("{name} does not answer")]
+    Stuck {
+        /// The thread's name.
+        name: String,
     },
     /// A bug: the thread panicked.
     #[error("the reactor panicked")]
     Panicked,
+}
+
+fn left_over(requests: usize, operations: usize, devices: &[UnfinishedDevice]) -> String {
+    let mut parts: Vec<String> = devices.iter().map(ToString::to_string).collect();
+    if requests > 0 {
+        parts.push(format!("guests went without an answer (requests: {requests})"));
+    }
+    if parts.is_empty() {
+        parts.push(format!("connections were still open, with {operations} operations on them"));
+    }
+    parts.join("; ")
 }
 
 /// A reactor before it starts: give it tenants and volumes.
@@ -149,9 +168,16 @@ impl ReactorBuilder {
     ) -> Result<ReactorThread, ReactorError> {
         let (started, wait) = mpsc::channel();
         let name = self.config.name.clone();
-        let body = move || self.main(frontend, inbox, &started);
-        let thread = thread::Builder::new().name(name).spawn(body).map_err(ReactorError::Start)?;
-        let thread = ReactorThread { thread };
+        let (tell, result) = mpsc::channel();
+        let running = Arc::new(());
+        let runs = Arc::downgrade(&running);
+        let body = move || {
+            let _running = running;
+            // Told before the thread ends, which it may never do. Nobody may be there to hear it.
+            let _ = tell.send(self.main(frontend, inbox, &started));
+        };
+        let thread = thread::Builder::new().name(name.clone()).spawn(body).map_err(ReactorError::Start)?;
+        let thread = ReactorThread { name, result, runs, thread };
         match wait.recv() {
             Ok(()) => Ok(thread),
             Err(_) => Err(thread.join().err().unwrap_or(ReactorError::Panicked)),
@@ -187,17 +213,38 @@ impl ReactorBuilder {
 /// A reactor that runs. Stop it through its handle, then join.
 #[derive(Debug)]
 pub struct ReactorThread {
-    thread: JoinHandle<Result<(), ReactorError>>,
+    name: String,
+    result: mpsc::Receiver<Result<(), ReactorError>>,
+    /// Lives on while the thread's body runs.
+    runs: Weak<()>,
+    thread: JoinHandle<()>,
 }
 
 impl ReactorThread {
-    /// Wait for its end.
+    /// Wait for its end, and return how it ended. Where that was not well, the thread itself may stay: the kernel keeps it
+    /// while an operation hangs in a device.
     pub fn join(self) -> Result<(), ReactorError> {
-        self.thread.join().unwrap_or(Err(ReactorError::Panicked))
+        let result = self.result.recv().unwrap_or(Err(ReactorError::Panicked));
+        self.ended(result)
+    }
+
+    /// As [`ReactorThread::join`], but [`ReactorError::Stuck`] where the end does not come within this time.
+    pub fn join_within(self, patience: Duration) -> Result<(), ReactorError> {
+        match self.result.recv_timeout(patience) {
+            Ok(result) => self.ended(result),
+            Err(RecvTimeoutError::Disconnected) => Err(ReactorError::Panicked),
+            Err(RecvTimeoutError::Timeout) => Err(ReactorError::Stuck { name: self.name }),
+        }
+    }
+
+    /// After a good end nothing is in flight that could hold up the thread.
+    fn ended(self, result: Result<(), ReactorError>) -> Result<(), ReactorError> {
+        result?;
+        self.thread.join().map_err(|_| ReactorError::Panicked)
     }
 
     /// True once it has ended, by whatever cause.
     pub fn is_finished(&self) -> bool {
-        self.thread.is_finished()
+        self.runs.strong_count() == 0
     }
 }

@@ -2,7 +2,7 @@
 //! collect; where nothing is left to do it polls for a moment, then sleeps.
 
 use super::ReactorError;
-use super::stop::Phase;
+use super::stop::{Late, Phase};
 use crate::Context;
 use crate::frontend::Frontend;
 use crate::lane::Operation;
@@ -32,11 +32,12 @@ const LOOKS_PER_CLOCK: u32 = 16;
 /// The state of the loop, on its own thread.
 pub(super) struct Reactor<F: Frontend> {
     pub frontend: F,
-    /// Dropped only at the regular end, when no operation is in flight. On any other way out the memory that the kernel may
-    /// still use stays.
+    /// Dropped only where no operation is in flight, and never after a panic: else the memory that the kernel may still use
+    /// stays.
     pub cx: ManuallyDrop<Context>,
     pub inbox: Inbox<F::Command>,
     pub phase: Phase,
+    pub late: Option<Late>,
     tenants: u16,
     spin: Spin,
     began: Instant,
@@ -53,6 +54,7 @@ impl<F: Frontend> Reactor<F> {
             cx: ManuallyDrop::new(cx),
             inbox,
             phase: Phase::Running,
+            late: None,
             tenants,
             spin: Spin::new(spin),
             began,
@@ -72,18 +74,10 @@ impl<F: Frontend> Reactor<F> {
             self.deliver();
             self.background();
             if let Some(result) = self.advance_phase() {
-                return self.end(result);
+                return result;
             }
             self.wait()?;
         }
-    }
-
-    fn end(mut self, result: Result<(), ReactorError>) -> Result<(), ReactorError> {
-        if self.cx.lane.in_flight() == 0 {
-            // SAFETY: `self.cx` is not used again, and no operation can touch its memory.
-            unsafe { ManuallyDrop::drop(&mut self.cx) };
-        }
-        result
     }
 
     /// Keep a read of the event counter on the ring.
@@ -280,5 +274,16 @@ impl<F: Frontend> Reactor<F> {
         let driver = &self.cx.driver;
         let crate::driver::Volume { tenant, info } = driver.volumes[index];
         VolumeSnapshot { volume: VolumeId(index as u16), tenant, info, backing: driver.stats[index + 1] }
+    }
+}
+
+/// Whichever way the loop ends, the monitor's receiver hears of it: it waits for that, and would wait for ever.
+impl<F: Frontend> Drop for Reactor<F> {
+    fn drop(&mut self) {
+        self.cx.driver.monitor.close();
+        if self.cx.lane.in_flight() == 0 && !std::thread::panicking() {
+            // SAFETY: `self.cx` is not used again, and no operation can touch its memory.
+            unsafe { ManuallyDrop::drop(&mut self.cx) };
+        }
     }
 }

@@ -89,6 +89,7 @@ impl Frontend for Echo {
                 cx.recycle_list(&mut list);
             }
             Event::Accepted { result, .. } => self.told.send(format!("closed {}", result.is_err())).unwrap(),
+            Event::CalledAgain => unreachable!("nothing asks for it"),
         }
     }
 

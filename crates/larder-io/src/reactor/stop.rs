@@ -5,6 +5,8 @@ use super::run::Reactor;
 use crate::frontend::Frontend;
 use std::time::{Duration, Instant};
 
+/// For the backings to be flushed, also where draining took all the time that there was.
+const FLUSHING_MIN: Duration = Duration::from_secs(5);
 /// Beyond the deadline, for cancelled operations to come back.
 const CLOSING_MAX: Duration = Duration::from_secs(2);
 
@@ -16,9 +18,18 @@ pub(super) enum Phase {
     /// Frontend and requests finish.
     Draining { deadline: Instant },
     /// Backings are flushed.
-    Flushing { deadline: Instant, late: bool },
+    Flushing { deadline: Instant },
     /// Sockets are closed; the last operations come back.
-    Closing { until: Instant, late: bool },
+    Closing { until: Instant },
+}
+
+/// What was in flight when draining was given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Late {
+    /// Guest requests without an answer.
+    requests: usize,
+    /// By device.
+    operations: Vec<u32>,
 }
 
 impl Phase {
@@ -46,37 +57,46 @@ impl<F: Frontend> Reactor<F> {
                     self.flush(deadline, !done);
                 }
             }
-            Phase::Flushing { deadline, late } => {
-                let done = self.cx.driver.is_quiet();
-                if done || now >= deadline {
-                    self.close(now, late || !done);
+            Phase::Flushing { deadline } => {
+                if self.cx.driver.is_flushed() || now >= deadline {
+                    self.close(now);
                 }
             }
-            Phase::Closing { until, late } => return self.closed(now >= until, late),
+            Phase::Closing { until } => return self.closed(now >= until),
         }
         None
     }
 
     fn flush(&mut self, deadline: Instant, late: bool) {
-        self.phase = Phase::Flushing { deadline, late };
-        let crate::Context { lane, driver, .. } = &mut *self.cx;
+        let crate::Context { lane, driver, now, .. } = &mut *self.cx;
+        self.late = late.then(|| Late {
+            requests: driver.unanswered(),
+            operations: driver.stats.iter().map(|stats| stats.in_flight).collect(),
+        });
+        self.phase = Phase::Flushing { deadline: deadline.max(*now + FLUSHING_MIN) };
         driver.monitor.flush();
         driver.flush_backings(lane);
     }
 
-    fn close(&mut self, now: Instant, late: bool) {
-        self.phase = Phase::Closing { until: now + CLOSING_MAX, late };
-        self.cx.lane.close_all();
+    fn close(&mut self, now: Instant) {
+        self.phase = Phase::Closing { until: now + CLOSING_MAX };
+        let crate::Context { lane, driver, .. } = &mut *self.cx;
+        driver.close_backings(lane);
+        // Farewells go out before the sockets are shut. Where this fails, so will the next turn, and that is reported.
+        let _ = lane.ring.enter(None);
+        lane.close_all();
         self.inbox.waker().ring_bell();
     }
 
-    fn closed(&self, timed_out: bool, late: bool) -> Option<Result<(), ReactorError>> {
+    fn closed(&self, timed_out: bool) -> Option<Result<(), ReactorError>> {
         let operations = self.cx.lane.in_flight();
         if operations > 0 && !timed_out {
             return None;
         }
-        let requests = self.cx.driver.engine.in_flight();
-        let clean = !late && operations == 0;
-        Some(if clean { Ok(()) } else { Err(ReactorError::Unfinished { requests, operations }) })
+        let late = self.late.as_ref();
+        let devices = self.cx.driver.unfinished_devices(late.map_or(&[], |late| &late.operations));
+        let clean = late.is_none() && operations == 0 && devices.is_empty();
+        let requests = late.map_or(0, |late| late.requests);
+        Some(if clean { Ok(()) } else { Err(ReactorError::Unfinished { requests, operations, devices }) })
     }
 }

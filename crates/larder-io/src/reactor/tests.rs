@@ -3,28 +3,30 @@
 use super::*;
 use crate::frontend::{Event, GuestRequest};
 use crate::nbd_backing::NbdBacking;
+use crate::nbd_backing::fake_server::{FLUSH, FakeServer, Greeting, Peer, READ, WRITE};
 use crate::{
-    Backing, Buffer, CachePlan, CacheSpec, Context, Frontend, Handle, ReactorSnapshot, SharedPool, mailbox,
+    Backing, Buffer, CachePlan, CacheSpec, Context, Frontend, Handle, MonitorSink, ReactorSnapshot,
+    SharedPool, UnfinishedDevice, mailbox,
 };
 use larder_engine::{IoError, RequestKind, TenantId, VolumeId, WritePolicy};
 use larder_nbd::{Address, Uri};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::{Child, Command};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-const MIB: u64 = 1 << 20;
-const LONG: Duration = Duration::from_secs(30);
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const LONG: Duration = Duration::from_secs(30);
 
 /// What a test asks, and where the answer goes.
-struct Ask {
+pub(super) struct Ask {
     request: GuestRequest,
     data: Vec<u8>,
     answer: mpsc::Sender<Answer>,
 }
 
-type Answer = Result<Vec<u8>, IoError>;
+pub(super) type Answer = Result<Vec<u8>, IoError>;
 
 /// Submits what it is told.
 #[derive(Default)]
@@ -73,14 +75,18 @@ impl Frontend for Asker {
 }
 
 /// A reactor with one tenant and one volume.
-struct Rig {
+pub(super) struct Rig {
     directory: tempfile::TempDir,
-    handle: Handle<Ask>,
-    thread: Option<ReactorThread>,
+    pub handle: Handle<Ask>,
+    pub thread: Option<ReactorThread>,
 }
 
 impl Rig {
-    fn new(place: &str, backing: Backing) -> Self {
+    pub fn new(place: &str, backing: Backing) -> Self {
+        Self::with_monitor(place, backing, Box::new(|_| Ok(())))
+    }
+
+    pub fn with_monitor(place: &str, backing: Backing, monitor: MonitorSink) -> Self {
         let directory = tempfile::tempdir_in(place).unwrap();
         let spec = CacheSpec { path: directory.path().join("cache.img"), size: MIB, block_bytes: 4096 };
         let cache = CachePlan::check(spec).unwrap().format().unwrap();
@@ -88,12 +94,13 @@ impl Rig {
         let mut builder = ReactorBuilder::new(ReactorConfig::default(), &cache, pool).unwrap();
         let tenant = builder.add_tenant(256, WritePolicy::WriteThrough).unwrap();
         builder.add_volume(tenant, backing).unwrap();
+        builder.monitor(monitor);
         let (handle, inbox) = mailbox().unwrap();
         let thread = Some(builder.spawn(Asker::default(), inbox).unwrap());
         Self { directory, handle, thread }
     }
 
-    fn ask(&self, kind: RequestKind, offset: u64, len: u64, data: Vec<u8>) -> mpsc::Receiver<Answer> {
+    pub fn ask(&self, kind: RequestKind, offset: u64, len: u64, data: Vec<u8>) -> mpsc::Receiver<Answer> {
         let (answer, receiver) = mpsc::channel();
         let request = GuestRequest { volume: VolumeId(0), kind, offset, len, fua: false };
         self.handle.frontend(Ask { request, data, answer }).unwrap();
@@ -117,15 +124,27 @@ impl Rig {
         self.handle.snapshot().unwrap().recv_timeout(LONG).unwrap()
     }
 
-    fn wait_until(&self, is_so: impl Fn(&ReactorSnapshot) -> bool, otherwise: &str) {
+    pub fn wait_until(&self, is_so: impl Fn(&ReactorSnapshot) -> bool, otherwise: &str) {
         let deadline = Instant::now() + LONG;
         while !is_so(&self.snapshot()) {
             assert!(Instant::now() < deadline, "{otherwise}");
         }
     }
 
-    fn stop(mut self) -> Result<(), ReactorError> {
-        self.handle.stop(LONG).unwrap();
+    /// Until a read succeeds at a place that was not read before.
+    fn wait_for_service(&self, offset: u64) {
+        let deadline = Instant::now() + LONG;
+        while self.read(offset, 4096).is_err() {
+            assert!(Instant::now() < deadline, "service does not resume");
+        }
+    }
+
+    pub fn stop(self) -> Result<(), ReactorError> {
+        self.stop_within(LONG)
+    }
+
+    pub fn stop_within(mut self, within: Duration) -> Result<(), ReactorError> {
+        self.handle.stop(within).unwrap();
         self.thread.take().unwrap().join()
     }
 }
@@ -347,18 +366,75 @@ fn a_server_that_dies_costs_its_requests_and_comes_back() {
     server.start(&[]);
     let rig = Rig::new("/dev/shm", server.backing());
     rig.write(0, &pattern(5, 8192)).unwrap();
+    rig.without_data(RequestKind::Flush, 0, 0).unwrap();
     server.kill();
     assert_eq!(rig.read(MIB, 4096), Err(IoError::Io));
     assert_eq!(rig.read(0, 8192).unwrap(), pattern(5, 8192), "the cache goes on serving");
     server.start(&[]);
-    let deadline = Instant::now() + LONG;
-    while rig.read(2 * MIB, 4096).is_err() {
-        assert!(Instant::now() < deadline, "service does not resume");
-    }
+    rig.wait_for_service(2 * MIB);
+    rig.write(4 * MIB, &pattern(5, 8192)).unwrap();
+    server.kill();
+    assert_eq!(rig.read(MIB, 4096), Err(IoError::Io));
+    server.start(&[]);
+    rig.wait_for_service(3 * MIB);
     assert_eq!(rig.without_data(RequestKind::Flush, 0, 0), Err(IoError::Io), "writes may have been lost");
     rig.without_data(RequestKind::Flush, 0, 0).unwrap();
     rig.write(0, &pattern(6, 8192)).unwrap();
     assert_eq!(rig.read(0, 8192).unwrap(), pattern(6, 8192));
+    rig.stop().unwrap();
+}
+
+/// A server with a disk in memory, and a copy of it that flushes bring up to date. When it is told to crash, the copy is what remains.
+fn forgetful(crash: mpsc::Receiver<()>) -> FakeServer {
+    let blank = vec![0_u8; 64 << 20];
+    let disks = Mutex::new((blank.clone(), blank, crash));
+    let serve = move |peer: &mut Peer, _| {
+        let (disk, stable, crash) = &mut *disks.lock().unwrap();
+        loop {
+            let asked = peer.request()?;
+            if crash.try_recv().is_ok() {
+                disk.clone_from(stable);
+                return Ok(());
+            }
+            let range = asked.offset as usize..asked.offset as usize + asked.len as usize;
+            match asked.kind {
+                READ => peer.answer(asked, &disk[range])?,
+                WRITE => {
+                    disk[range].copy_from_slice(&peer.payload(asked.len)?);
+                    peer.answer(asked, &[])?;
+                }
+                FLUSH => {
+                    stable.clone_from(disk);
+                    peer.answer(asked, &[])?;
+                }
+                _ => return Ok(()),
+            }
+        }
+    };
+    FakeServer::new(|_| Greeting::default(), serve)
+}
+
+/// A sector must not read as written from the cache, and as it was before once it is evicted.
+#[test]
+fn what_a_server_forgets_the_cache_forgets() {
+    let (crash, crashes) = mpsc::channel();
+    let server = forgetful(crashes);
+    let rig = Rig::new("/dev/shm", Backing::Nbd(NbdBacking::connect(&server.uri()).unwrap()));
+    let (kept, lost) = (pattern(7, 8192), pattern(8, 8192));
+    rig.write(0, &kept).unwrap();
+    rig.without_data(RequestKind::Flush, 0, 0).unwrap();
+    rig.write(0, &lost).unwrap();
+    rig.write(MIB, &lost).unwrap();
+    assert_eq!(rig.read(0, 8192).unwrap(), lost);
+    crash.send(()).unwrap();
+    assert_eq!(rig.read(2 * MIB, 4096), Err(IoError::Io), "the crash");
+    rig.wait_for_service(2 * MIB);
+    assert_eq!(rig.read(0, 8192).unwrap(), kept);
+    assert_eq!(rig.read(MIB, 8192).unwrap(), vec![0; 8192]);
+    assert_eq!(rig.without_data(RequestKind::Flush, 0, 0), Err(IoError::Io), "writes were lost");
+    rig.write(0, &lost).unwrap();
+    rig.without_data(RequestKind::Flush, 0, 0).unwrap();
+    assert_eq!(rig.read(0, 8192).unwrap(), lost);
     rig.stop().unwrap();
 }
 
@@ -373,7 +449,14 @@ fn a_disk_that_changed_its_size_is_not_taken_back() {
     for _ in 0..3 {
         assert_eq!(rig.read(MIB, 4096), Err(IoError::Io));
     }
+    // Nothing was written, so a server that is gone at the end keeps nobody waiting.
     rig.stop().unwrap();
+}
+
+/// The server that is gone at the end is named, since nobody knows what it has kept.
+fn assert_not_flushed(end: Result<(), ReactorError>, uri: &Uri) {
+    let Err(ReactorError::Unfinished { requests: 0, devices, .. }) = &end else { panic!("{end:?}") };
+    assert_eq!(devices[..], [UnfinishedDevice { name: uri.to_string(), operations: 0, flushed: false }]);
 }
 
 /// What happens to requests that are in flight when the server dies, large ones included.
@@ -393,6 +476,5 @@ fn requests_in_flight_at_the_death_all_end() {
     let failed = answers.iter().filter(|answer| answer.recv_timeout(LONG).unwrap().is_err()).count();
     assert!(failed > 0);
     rig.wait_until(|snapshot| snapshot.buffer_bytes == 0, "a buffer did not come back");
-    rig.handle.stop(LONG).unwrap();
-    rig.thread.unwrap().join().unwrap();
+    assert_not_flushed(rig.stop(), &server.uri());
 }

@@ -52,7 +52,8 @@ impl Model {
         let useful = std::mem::take(&mut self.useful);
         let findings = std::mem::take(&mut self.findings);
         let urd_max = useful.keys().next_back().copied();
-        EpochFindings { urd_max, useful: useful.into_iter().collect(), ..findings }
+        let history_blocks = self.max_blocks as u64;
+        EpochFindings { history_blocks, urd_max, useful: useful.into_iter().collect(), ..findings }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
@@ -198,4 +199,68 @@ fn check_says_the_same_and_writes_nothing() {
     fs::remove_file(lab.path("disk")).expect("remove");
     let output = lab.larder(&["serve", "--check", "--config", config.to_str().expect("UTF-8")]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
+}
+
+#[test]
+fn check_finds_addresses_that_cannot_be_listened_on() {
+    let lab = Lab::new();
+    lab.disk("disk", 8192);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = format!("tcp:{}", listener.local_addr().expect("an address"));
+    let cases = [
+        ("unix:nodir/s", "nodir/s does not exist", "mkdir -p"),
+        ("tcp:192.0.2.1:10809", "192.0.2.1:10809 is not an address of this host", "ip address"),
+        (taken.as_str(), "in use by another server", "another port"),
+    ];
+    for (listen, name, remedy) in cases {
+        let config = lab.one_volume("disk", listen);
+        let before = lab.fingerprint();
+        let output = lab.larder(&["serve", "--check", "--config", config.to_str().expect("UTF-8")]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{listen}: {said}");
+        assert!(said.contains(name) && said.contains(remedy), "{listen}: {said}");
+        assert_eq!(lab.fingerprint(), before, "{listen}: something was left behind");
+    }
+}
+
+/// A configuration whose `[control]` has one more line.
+fn with_control(config: &Path, line: &str) {
+    let text = fs::read_to_string(config).expect("readable");
+    fs::write(config, text.replacen("[control]\n", &format!("[control]\n{line}\n"), 1)).expect("writable");
+}
+
+#[test]
+fn a_group_that_nobody_has() {
+    let lab = Lab::new();
+    lab.disk("disk", 8192);
+    let config = lab.one_volume("disk", "unix:s");
+    with_control(&config, "socket_group = \"no-such-group\"");
+    refuse(&lab, &config, &["socket_group", "no group \"no-such-group\""], &["getent group", "groupadd"]);
+}
+
+#[test]
+fn sockets_are_for_their_owner_and_the_group() {
+    let lab = Lab::new();
+    lab.disk("disk", 8192);
+    let config = lab.one_volume("disk", "unix:s");
+    // Root may give files to any group; others only to one of theirs.
+    let own = fs::metadata(&config).expect("a file");
+    let group = if own.uid() == 0 { 64_055 } else { own.gid() };
+    with_control(&config, &format!("socket_group = \"{group}\""));
+    let daemon = lab.serve(&config);
+    for socket in ["s", "ctl"] {
+        let meta = fs::metadata(lab.path(socket)).expect("a socket");
+        assert_eq!((meta.permissions().mode() & 0o777, meta.gid()), (0o660, group), "{socket}");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn the_same_daemon_twice() {
+    let lab = Lab::new();
+    lab.disk("disk", 8192);
+    let config = lab.one_volume("disk", "unix:s");
+    let daemon = lab.serve(&config);
+    refuse(&lab, &config, &["/ctl", "another daemon"], &["stop the other daemon", "control.socket"]);
+    daemon.stop();
 }
