@@ -1,10 +1,22 @@
 //! Replacement and admission over block numbers.
 //!
-//! The simulator, the online analyzer and the live cache run this same code. Today it holds LRU ([`lru`]); every policy works on
-//! dense handles that its user assigns, keeps its links in memory that grows in steps ([`Chunked`]), and allocates nothing
-//! per access.
+//! The simulator, the online analyzer and the live cache run this same code. A policy works on dense handles that its user assigns, keeps its links in memory
+//! that the user lays out ([`Nodes`]), and allocates nothing per access. [`Cache`] is such a user: a cache of block numbers in memory.
 
-pub mod lru;
+pub mod cache;
+pub mod index;
+pub mod replacement;
 
 mod chunked;
+mod list;
+mod node;
+mod random;
+
+pub use cache::Cache;
 pub use chunked::Chunked;
+pub use list::List;
+pub use node::{Handle, NONE, Node, Nodes};
+pub use random::Rng;
+pub use replacement::Replacement;
+
+pub mod lru;

@@ -1,0 +1,278 @@
+//! A cache of block numbers in memory: an index and nodes around any replacement policy. What the simulator and the analyzer run.
+//!
+//! It holds no data, but all that a cache would decide: which block is in, which leaves, which are remembered. Per resident or remembered block it takes 24
+//! bytes and its slots in the index (8 bytes, at most three quarters in use). A block that comes and goes takes no allocation.
+
+use crate::index::{Index, hash};
+use crate::replacement::Replacement;
+use crate::{Handle, Node, Nodes};
+
+/// Accesses whose memory is fetched together by [`Cache::warm`].
+pub const WARM: usize = 32;
+
+/// What a user notes about a resident block.
+pub type Mark = u8;
+
+const RESIDENT: u8 = 1;
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    key: u64,
+    node: Node,
+    resident: u8,
+    mark: Mark,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Blocks(Vec<Block>);
+
+impl Nodes for Blocks {
+    #[inline]
+    fn node(&self, handle: Handle) -> &Node {
+        &self.0[handle as usize].node
+    }
+
+    #[inline]
+    fn node_mut(&mut self, handle: Handle) -> &mut Node {
+        &mut self.0[handle as usize].node
+    }
+
+    #[inline]
+    fn key(&self, handle: Handle) -> u64 {
+        self.0[handle as usize].key
+    }
+}
+
+/// What a look-up found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The block is resident.
+    Resident(Handle),
+    /// Only the policy remembers it.
+    Ghost(Handle),
+    /// Nothing is known of it.
+    Absent,
+}
+
+/// A cache of up to `capacity` blocks.
+#[derive(Clone, Debug)]
+pub struct Cache<P> {
+    capacity: u32,
+    policy: P,
+    index: Index,
+    blocks: Blocks,
+    unused: Vec<Handle>,
+}
+
+impl<P: Replacement> Cache<P> {
+    /// An empty cache under `policy`, which is told the capacity.
+    pub fn new(capacity: u32, mut policy: P) -> Self {
+        policy.resize(capacity);
+        Self { capacity, policy, index: Index::new(), blocks: Blocks::default(), unused: Vec::new() }
+    }
+
+    /// Blocks it may hold.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Blocks that it holds.
+    pub fn len(&self) -> u32 {
+        self.policy.resident()
+    }
+
+    /// True without resident blocks.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The policy, to look at.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
+    /// The nodes that the policy works on, to look at.
+    pub fn nodes(&self) -> &impl Nodes {
+        &self.blocks
+    }
+
+    /// Bytes of memory held, without the policy's own.
+    pub fn memory_bytes(&self) -> usize {
+        self.index.memory_bytes()
+            + self.blocks.0.capacity() * size_of::<Block>()
+            + self.unused.capacity() * size_of::<Handle>()
+    }
+
+    /// A plain access: a hit is true; an absent block enters, and another may leave.
+    #[inline]
+    pub fn access(&mut self, key: u64) -> bool {
+        self.access_hashed(key, hash(key))
+    }
+
+    /// [`Self::access`] with the key's [`hash`].
+    #[inline]
+    pub fn access_hashed(&mut self, key: u64, hash: u32) -> bool {
+        match self.find(key, hash) {
+            Found::Resident(handle) => {
+                self.hit(handle);
+                true
+            }
+            found => {
+                self.enter(key, hash, found, 0, |_, _| {});
+                false
+            }
+        }
+    }
+
+    /// Look a block up; nothing changes.
+    #[inline]
+    pub fn find(&self, key: u64, hash: u32) -> Found {
+        match self.index.find(hash, |handle| self.blocks.0[handle as usize].key == key) {
+            Some(handle) if self.blocks.0[handle as usize].resident == RESIDENT => Found::Resident(handle),
+            Some(handle) => Found::Ghost(handle),
+            None => Found::Absent,
+        }
+    }
+
+    /// A resident block is used.
+    #[inline]
+    pub fn hit(&mut self, handle: Handle) {
+        self.policy.hit(&mut self.blocks, handle);
+    }
+
+    /// The user's note on a resident block; 0 unless given.
+    #[inline]
+    pub fn mark(&self, handle: Handle) -> Mark {
+        self.blocks.0[handle as usize].mark
+    }
+
+    /// Note something about a resident block.
+    #[inline]
+    pub fn set_mark(&mut self, handle: Handle, mark: Mark) {
+        self.blocks.0[handle as usize].mark = mark;
+    }
+
+    /// Let a block enter that is not resident; `found` is what [`Self::find`] said of it. `evicted` is told the key and the mark of each block that leaves.
+    /// A cache without capacity admits nothing.
+    pub fn enter(&mut self, key: u64, hash: u32, found: Found, mark: Mark, mut evicted: impl FnMut(u64, Mark)) {
+        if self.capacity == 0 {
+            return;
+        }
+        let ghost = match found {
+            Found::Ghost(handle) => Some(handle),
+            _ => None,
+        };
+        self.policy.miss(&mut self.blocks, ghost);
+        self.make_room(&mut evicted);
+        let handle = ghost.unwrap_or_else(|| self.add(key, hash));
+        let block = &mut self.blocks.0[handle as usize];
+        (block.resident, block.mark) = (RESIDENT, mark);
+        self.policy.insert(&mut self.blocks, handle, ghost.is_some());
+        self.drop_forgotten();
+    }
+
+    /// A block's data is not valid any more: it leaves. True, with its mark, if it was resident.
+    pub fn invalidate(&mut self, key: u64, hash: u32) -> Option<Mark> {
+        let Found::Resident(handle) = self.find(key, hash) else { return None };
+        self.policy.remove(&mut self.blocks, handle, false);
+        let mark = self.mark(handle);
+        self.drop_handle(handle, hash);
+        Some(mark)
+    }
+
+    /// Change the capacity; what is above it leaves.
+    pub fn resize(&mut self, capacity: u32, mut evicted: impl FnMut(u64, Mark)) {
+        self.capacity = capacity;
+        self.policy.resize(capacity);
+        while self.policy.resident() > capacity {
+            self.evict_one(&mut evicted);
+        }
+        self.drop_forgotten();
+    }
+
+    fn make_room(&mut self, evicted: &mut impl FnMut(u64, Mark)) {
+        while self.policy.resident() >= self.capacity {
+            self.evict_one(evicted);
+        }
+    }
+
+    fn evict_one(&mut self, evicted: &mut impl FnMut(u64, Mark)) {
+        let out = self.policy.evict(&mut self.blocks, |_, _| false).expect("no block is pinned, and one is resident");
+        let block = &mut self.blocks.0[out.handle as usize];
+        block.resident = 0;
+        evicted(block.key, block.mark);
+        if !out.ghost {
+            let hash = hash(block.key);
+            self.drop_handle(out.handle, hash);
+        }
+    }
+
+    fn drop_forgotten(&mut self) {
+        while let Some(handle) = self.policy.forget(&mut self.blocks) {
+            let hash = hash(self.blocks.key(handle));
+            self.drop_handle(handle, hash);
+        }
+    }
+
+    fn add(&mut self, key: u64, hash: u32) -> Handle {
+        let block = Block { key, node: Node::NEW, resident: 0, mark: 0 };
+        let handle = match self.unused.pop() {
+            Some(handle) => {
+                self.blocks.0[handle as usize] = block;
+                handle
+            }
+            None => {
+                self.blocks.0.push(block);
+                (self.blocks.0.len() - 1) as Handle
+            }
+        };
+        self.index.insert(hash, handle);
+        handle
+    }
+
+    fn drop_handle(&mut self, handle: Handle, hash: u32) {
+        self.index.remove(hash, handle);
+        self.unused.push(handle);
+    }
+
+    /// Read the memory that accesses to these keys (by their hashes, at most [`WARM`]) will need, all at once instead of one after the other: the
+    /// processor overlaps what does not depend on each other. Nothing changes; returns a number to keep the compiler from leaving it out.
+    #[inline]
+    pub fn warm(&self, hashes: &[u32]) -> u32 {
+        let mut handles = [0; WARM];
+        let count = hashes.len().min(WARM);
+        for (handle, &hash) in handles.iter_mut().zip(hashes) {
+            *handle = self.index.hint(hash);
+        }
+        let mut newer = [0; WARM];
+        let mut sum = 0;
+        for (newer, &handle) in newer.iter_mut().zip(&handles[..count]) {
+            if let Some(block) = self.blocks.0.get(handle as usize) {
+                *newer = block.node.newer;
+                sum ^= block.node.older;
+            }
+        }
+        for &handle in &newer[..count] {
+            if let Some(block) = self.blocks.0.get(handle as usize) {
+                sum ^= block.node.tag;
+            }
+        }
+        sum
+    }
+
+    /// [`Self::access`] for many keys in turn; returns the hits.
+    pub fn access_all(&mut self, keys: &[u64]) -> u64 {
+        let mut hits = 0;
+        let mut hashes = [0; WARM];
+        for keys in keys.chunks(WARM) {
+            for (slot, &key) in hashes.iter_mut().zip(keys) {
+                *slot = hash(key);
+            }
+            std::hint::black_box(self.warm(&hashes[..keys.len()]));
+            for (&key, &hash) in keys.iter().zip(&hashes) {
+                hits += u64::from(self.access_hashed(key, hash));
+            }
+        }
+        hits
+    }
+}

@@ -1,0 +1,64 @@
+//! Replacement: which block leaves when another is to enter.
+//!
+//! One trait for all policies ([`Replacement`]), driven by the simulator's [`crate::Cache`] and by the live engine in the same way.
+
+pub mod clock;
+pub mod fifo;
+pub mod lru;
+pub mod random;
+pub mod sieve;
+
+use crate::{Handle, Nodes};
+
+/// Blocks looked at for one that is not pinned before a policy gives up. Blocks are pinned for as long as a device operation lasts, so hardly ever.
+pub const PIN_REACH: usize = 64;
+
+/// A block that a policy gave up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evicted {
+    /// Which.
+    pub handle: Handle,
+    /// True if the policy remembers it as a ghost: its user keeps the handle until [`Replacement::forget`] or [`Replacement::remove`].
+    pub ghost: bool,
+}
+
+/// A replacement policy over the blocks of one partition.
+///
+/// For each access its user looks the block up, and tells the policy:
+///
+/// * the block is resident: [`hit`](Self::hit);
+/// * it is not, and is to enter: [`miss`](Self::miss), then [`evict`](Self::evict) while the partition is full, then [`insert`](Self::insert), then
+///   [`forget`](Self::forget) until there is none. If no block could be evicted, `insert` does not follow.
+///
+/// A block whose data became invalid leaves by [`remove`](Self::remove). Nothing here allocates per access once the policy has seen as many blocks as it
+/// remembers at most.
+pub trait Replacement {
+    /// A resident block was used.
+    fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle);
+
+    /// An absent block is to enter. `ghost` is its handle if the policy remembered it: it forgets it now, and gets it back by `insert`
+    /// or never.
+    fn miss<N: Nodes>(&mut self, nodes: &mut N, ghost: Option<Handle>);
+
+    /// Give up a resident block that is not pinned; `None` if there is none within reach. Where no `miss` came since the last `insert`, the
+    /// partition is being made smaller.
+    fn evict<N: Nodes>(&mut self, nodes: &mut N, pinned: impl Fn(&N, Handle) -> bool) -> Option<Evicted>;
+
+    /// The block announced by `miss` is resident now. `ghost` is true if its handle was given to `miss`.
+    fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool);
+
+    /// A ghost that the policy remembers no longer: its user drops the handle.
+    fn forget<N: Nodes>(&mut self, nodes: &mut N) -> Option<Handle> {
+        let _ = nodes;
+        None
+    }
+
+    /// Take a block out, resident or ghost, whatever the reason.
+    fn remove<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool);
+
+    /// The partition holds `capacity` blocks from now on. Its user evicts what is above it.
+    fn resize(&mut self, capacity: u32);
+
+    /// Resident blocks.
+    fn resident(&self) -> u32;
+}
