@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::RequestKind;
+use crate::{Format, Place, RequestKind, Volume};
 
 /// Characters of a trace quoted in an error.
 const QUOTED_CHARS_MAX: usize = 60;
@@ -18,24 +18,33 @@ pub enum TraceError {
         /// Why.
         source: io::Error,
     },
+    /// The content is in no format that is known.
+    #[error(
+        "{file}: the content fits none of the trace formats ({}); if it is one of them, name it",
+        crate::format::names()
+    )]
+    Unknown {
+        /// The trace.
+        file: String,
+    },
     /// Reading failed further on: the device, or damaged or truncated compressed data.
-    #[error("{file}: cannot be read after line {line}: {source}")]
+    #[error("{file}: cannot be read after {place}: {source}")]
     Read {
         /// The trace.
         file: String,
-        /// Last line that could be read.
-        line: u64,
+        /// The last place that could be read.
+        place: Place,
         /// Why.
         source: io::Error,
     },
-    /// A line is not what the format demands.
-    #[error("{file}:{line}: {field} is {found:?}, expected {expected}")]
+    /// A line or a record is not what the format demands.
+    #[error("{file}: {place}: {field} is {found:?}, expected {expected}")]
     Syntax {
         /// The trace.
         file: String,
-        /// The line, from 1.
-        line: u64,
-        /// The part of the line.
+        /// Where it stands.
+        place: Place,
+        /// The part of the line or record.
         field: &'static str,
         /// What stood there (its beginning where it is long).
         found: String,
@@ -62,27 +71,50 @@ impl Wrong {
         }
         Self { field, found: quoted, expected }
     }
-
-    pub(crate) fn at(self, file: &str, line: u64) -> TraceError {
-        let Self { field, found, expected } = self;
-        TraceError::Syntax { file: file.to_owned(), line, field, found, expected }
-    }
 }
 
-/// Why a request could not be written.
+/// Why a trace could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Writing failed.
     #[error("the trace cannot be written: {0}")]
     Io(#[from] io::Error),
+    /// There is no writer for the format.
+    #[error("traces are not written in the format {0}, but in {formats}", formats = crate::TraceWriter::FORMATS.map(Format::as_str).join(", "))]
+    Format(Format),
+    /// The format goes back in its output, which is a stream.
+    #[error("a trace in the format {0} is written to a file, not to a pipe, and not compressed")]
+    Streamed(Format),
     /// The format has no such requests.
-    #[error("an MSR trace holds reads and writes, and no {}", .0.as_str())]
-    Kind(RequestKind),
-    /// The name would break the line apart.
-    #[error(
-        "host name {0:?} holds a comma, a line end or a space at its edge, or is empty or longer than 255 bytes"
-    )]
-    Host(String),
+    #[error("a trace in the format {format} holds no request of the kind {}", kind.as_str())]
+    Kind {
+        /// The format.
+        format: Format,
+        /// The kind of the request.
+        kind: RequestKind,
+    },
+    /// The format has no name for the volume.
+    #[error("the volume {volume} has no name in the format {format}: {why}")]
+    Name {
+        /// The format.
+        format: Format,
+        /// The volume.
+        volume: Volume,
+        /// The rule for names that it breaks.
+        why: &'static str,
+    },
+    /// A number is too large for the format.
+    #[error("a trace in the format {format} holds no {field} of {value}, {most} at most")]
+    Range {
+        /// The format.
+        format: Format,
+        /// What the number is.
+        field: &'static str,
+        /// The number.
+        value: u64,
+        /// The largest one.
+        most: u64,
+    },
 }
 
 #[cfg(test)]
@@ -95,11 +127,5 @@ mod tests {
         let long = Wrong::new("x", &[b'a'; 500], "y").found;
         assert_eq!((long.chars().count(), long.chars().last()), (61, Some('…')));
         assert_eq!(Wrong::new("x", &[0xff, b'1'], "y").found, "\u{fffd}1");
-    }
-
-    #[test]
-    fn a_syntax_error_names_the_place() {
-        let error = Wrong::new("Offset", b"-5", "a whole number of bytes").at("web.csv", 17);
-        assert_eq!(error.to_string(), r#"web.csv:17: Offset is "-5", expected a whole number of bytes"#);
     }
 }

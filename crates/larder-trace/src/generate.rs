@@ -1,23 +1,18 @@
-//! Seeded workloads: phases of Zipf, uniform or sequential requests, one after the other.
+//! Seeded workloads: phases of requests to the places that a pattern chooses, one phase after the other.
 
-use crate::{Request, RequestKind, Rng, Zipf};
+mod mix;
+mod places;
+mod spec;
 
-/// Most places that a Zipf pattern chooses from: its preparation takes time in their number.
-const ZIPF_PLACES_MAX: u64 = 1 << 30;
+pub use mix::{ClassMix, ClassShares, Distances, MixError, MixWorkload};
+pub use places::Pattern;
+pub use spec::{Generated, GeneratorSpec, SpecError, SpecProblem};
 
-/// Where requests go. The volume is divided into places, each as long as a request.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pattern {
-    /// Popular places and unpopular ones, scattered over the volume; `theta` between 0 and 1 as in YCSB (0.99 there).
-    Zipf {
-        /// The larger, the more requests go to the popular places.
-        theta: f64,
-    },
-    /// Each place equally often.
-    Uniform,
-    /// One place after the other, from the first again after the last.
-    Sequential,
-}
+use crate::{Request, RequestKind, Rng};
+use places::Places;
+
+/// The end of the largest volume.
+const VOLUME_BYTES_MAX: u64 = 1 << 63;
 
 /// One phase of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,13 +57,44 @@ pub enum WorkloadError {
     ReadShare(f64),
     /// Not a parameter that the distribution can take.
     #[error(
-        "a Zipf pattern takes a theta between 0 and 1 (excluded) and at most 2^30 places, not {theta} and {places}"
+        "a Zipf pattern takes a theta above 0, at most 100, and at most 2^32 places, not {theta} and {places}"
     )]
     Zipf {
         /// The parameter.
         theta: f64,
         /// Requests that fit side by side.
         places: u64,
+    },
+    /// Not a parameter that YCSB's approximation can take.
+    #[error(
+        "YCSB's Zipf takes a theta between 0 and 1 (excluded) and at most 2^30 places, not {theta} and {places}"
+    )]
+    Ycsb {
+        /// The parameter.
+        theta: f64,
+        /// Requests that fit side by side.
+        places: u64,
+    },
+    /// Not parameters that the distribution can take.
+    #[error(
+        "a Gaussian pattern takes a centre from 0 to 1, a deviation above 0, at most 1, and at most 2^53 places, \
+         not {centre}, {deviation} and {places}"
+    )]
+    Gaussian {
+        /// The centre, as a share.
+        centre: f64,
+        /// The deviation, as a share.
+        deviation: f64,
+        /// Requests that fit side by side.
+        places: u64,
+    },
+    /// The loop is empty, or longer than its part.
+    #[error("a loop over {places} places does not fit in a part of {count}; at least 1")]
+    Loop {
+        /// The length asked for.
+        places: u64,
+        /// Requests that fit side by side.
+        count: u64,
     },
 }
 
@@ -111,42 +137,23 @@ impl Iterator for Generator {
 struct Phase {
     workload: Workload,
     places: Places,
-    count: u64,
     left: u64,
-}
-
-/// How the next place is chosen.
-#[derive(Clone, Debug)]
-enum Places {
-    /// A rank is drawn, and multiplied by a number that has no divisor in common with the number of places: every
-    /// place has one rank, and neighbours in rank lie far apart.
-    Zipf {
-        zipf: Box<Zipf>,
-        stride: u64,
-    },
-    Uniform,
-    Sequential {
-        next: u64,
-    },
 }
 
 impl Phase {
     fn new(workload: &Workload) -> Result<Self, WorkloadError> {
-        let Workload { first_byte, bytes, request_bytes, read_share, requests, .. } = *workload;
-        let count = match request_bytes {
-            0 => 0,
-            len => bytes / u64::from(len),
-        };
+        let Workload { pattern, first_byte, bytes, request_bytes, read_share, requests, .. } = *workload;
+        let count = bytes.checked_div(request_bytes.into()).unwrap_or(0);
         if count == 0 {
             return Err(WorkloadError::Size { request_bytes, bytes });
         }
-        if first_byte.checked_add(bytes).is_none_or(|end| end > 1 << 63) {
+        if first_byte.checked_add(bytes).is_none_or(|end| end > VOLUME_BYTES_MAX) {
             return Err(WorkloadError::Range { first_byte, bytes });
         }
         if !(0.0..=1.0).contains(&read_share) {
             return Err(WorkloadError::ReadShare(read_share));
         }
-        Ok(Self { workload: *workload, places: Places::new(workload.pattern, count)?, count, left: requests })
+        Ok(Self { workload: *workload, places: Places::new(pattern, count)?, left: requests })
     }
 
     fn draw(&mut self, rng: &mut Rng) -> (RequestKind, u64) {
@@ -155,49 +162,8 @@ impl Phase {
             true => RequestKind::Read,
             false => RequestKind::Write,
         };
-        let place = self.places.draw(self.count, rng);
+        let place = self.places.draw(rng);
         (kind, self.workload.first_byte + place * u64::from(self.workload.request_bytes))
-    }
-}
-
-impl Places {
-    fn new(pattern: Pattern, count: u64) -> Result<Self, WorkloadError> {
-        match pattern {
-            Pattern::Uniform => Ok(Self::Uniform),
-            Pattern::Sequential => Ok(Self::Sequential { next: 0 }),
-            Pattern::Zipf { theta } => {
-                let zipf = (count <= ZIPF_PLACES_MAX).then(|| Zipf::new(count, theta)).flatten();
-                let zipf = zipf.ok_or(WorkloadError::Zipf { theta, places: count })?;
-                Ok(Self::Zipf { zipf: Box::new(zipf), stride: coprime_stride(count) })
-            }
-        }
-    }
-
-    fn draw(&mut self, count: u64, rng: &mut Rng) -> u64 {
-        match self {
-            // Both factors are at most 2^30.
-            Self::Zipf { zipf, stride } => zipf.draw(rng) * *stride % count,
-            Self::Uniform => rng.below(count),
-            Self::Sequential { next } => {
-                let place = *next;
-                *next = (place + 1) % count;
-                place
-            }
-        }
-    }
-}
-
-/// A number near the golden section of `count` (at most 2^30) that has no divisor in common with it.
-fn coprime_stride(count: u64) -> u64 {
-    let golden = (count * 618 / 1000).max(1);
-    // Ends at the latest at the next prime, or at count - 1 and then 1.
-    (golden..count).find(|&stride| gcd(stride, count) == 1).unwrap_or(1)
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    match b {
-        0 => a,
-        _ => gcd(b, a % b),
     }
 }
 
@@ -271,20 +237,6 @@ mod tests {
     }
 
     #[test]
-    fn popular_places_are_scattered_and_all_places_are_reached() {
-        let zipf = workload(Pattern::Zipf { theta: 0.5 }, 50_000);
-        let requests = generate(&[zipf], 1);
-        let places: BTreeSet<_> = requests.iter().map(|request| request.offset).collect();
-        assert_eq!(places.len(), 256);
-        let mut counts = [0u32; 256];
-        requests.iter().for_each(|request| counts[((request.offset - MIB) / 4096) as usize] += 1);
-        let mut order: Vec<_> = (0..256usize).collect();
-        order.sort_by_key(|&place| std::cmp::Reverse(counts[place]));
-        assert_eq!(order[0], 0, "rank 0 is place 0");
-        assert!(order[0].abs_diff(order[1]) > 10, "the two most popular places are neighbours");
-    }
-
-    #[test]
     fn phases_follow_each_other_in_time() {
         let requests = generate(&[workload(Pattern::Uniform, 10), workload(Pattern::Sequential, 5)], 9);
         assert_eq!(requests.len(), 15);
@@ -314,32 +266,38 @@ mod tests {
         assert!(matches!(error(Workload { first_byte: u64::MAX, ..good }), WorkloadError::Range { .. }));
         assert!(matches!(error(Workload { read_share: 1.1, ..good }), WorkloadError::ReadShare(_)));
         assert!(matches!(error(Workload { read_share: f64::NAN, ..good }), WorkloadError::ReadShare(_)));
-        assert!(matches!(error(workload(Pattern::Zipf { theta: 1.0 }, 1)), WorkloadError::Zipf { .. }));
+        assert!(matches!(error(workload(Pattern::Zipf { theta: 0.0 }, 1)), WorkloadError::Zipf { .. }));
+        assert!(matches!(error(workload(Pattern::Ycsb { theta: 1.0 }, 1)), WorkloadError::Ycsb { .. }));
         let large = Workload { first_byte: 0, bytes: 1 << 62, ..workload(Pattern::Zipf { theta: 0.5 }, 1) };
         assert!(matches!(error(large), WorkloadError::Zipf { .. }));
+    }
+
+    fn patterns() -> [Pattern; 6] {
+        [
+            Pattern::Zipf { theta: 1.0 },
+            Pattern::Ycsb { theta: 0.9 },
+            Pattern::Uniform,
+            Pattern::Gaussian { centre: 0.3, deviation: 0.2 },
+            Pattern::Sequential,
+            Pattern::Loop { places: 1 },
+        ]
     }
 
     proptest! {
         #[test]
         fn requests_stay_in_their_part_and_a_seed_repeats(
-            which in 0usize..3, places in 1u64..600, first_byte in 0u64..1 << 40, seed in any::<u64>(),
+            which in 0usize..6, places in 1u64..600, first_byte in 0u64..1 << 40, seed in any::<u64>(),
         ) {
-            let pattern = [Pattern::Zipf { theta: 0.9 }, Pattern::Uniform, Pattern::Sequential][which];
-            let workload = Workload { first_byte, bytes: places * 4096 + 7, ..workload(pattern, 200) };
+            let workload = workload(patterns()[which], 200);
+            let workload = Workload { first_byte, bytes: places * 4096 + 7, ..workload };
             let requests = generate(&[workload], seed);
             for request in &requests {
                 prop_assert!(request.offset >= first_byte);
                 prop_assert!(request.offset + 4096 <= first_byte + places * 4096);
             }
             prop_assert_eq!(&requests, &generate(&[workload], seed));
-            if places > 10 && which < 2 {
-                prop_assert_ne!(&requests, &generate(&[workload], seed ^ 1));
-            }
-        }
-
-        #[test]
-        fn every_place_has_one_rank(count in 1u64..5000) {
-            prop_assert_eq!(gcd(coprime_stride(count), count), 1);
+            // Reads and writes are drawn in every pattern.
+            prop_assert_ne!(&requests, &generate(&[workload], seed ^ 1));
         }
     }
 }

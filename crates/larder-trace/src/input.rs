@@ -1,80 +1,103 @@
-//! A trace file as lines: decompressed where its first bytes say so, a bounded line at a time.
+//! A trace file as bytes: decompressed where its first bytes say so, and its beginning looked at ahead.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-/// Longest line, in bytes: no trace format comes near it, and what is no text must not fill the memory.
-pub(crate) const LINE_BYTES_MAX: usize = 4096;
+use bzip2::bufread::MultiBzDecoder;
+use flate2::bufread::MultiGzDecoder;
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
 
 const BUFFER_BYTES: usize = 128 * 1024;
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Memory that an xz file may ask for: a dictionary of 64 MiB is what `xz -9` takes.
+const XZ_MEMORY_BYTES_MAX: u64 = 256 << 20;
+
+/// Bytes that tell the compression: bzip2's need most, its mark and that of its first block.
+const MAGIC_BYTES: u64 = 10;
 
 /// A source of bytes; `Send`, so that a trace can be read by a thread of its own.
 pub(crate) type Input = Box<dyn BufRead + Send>;
 
-/// The text behind `raw`: decompressed if it begins as gzip or zstd do, as it is otherwise.
+enum Compression {
+    None,
+    Gzip,
+    Zstd,
+    Xz,
+    Bzip2,
+}
+
+impl Compression {
+    fn of(start: &[u8]) -> Self {
+        match start {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
+            // A first block, or the end of an empty file.
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..]
+            | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90, ..] => Self::Bzip2,
+            _ => Self::None,
+        }
+    }
+}
+
+/// The content behind `raw`: decompressed if it begins as gzip, zstd, xz or bzip2 do, as it is otherwise.
+/// Files put one after the other are read on; bytes after them that are none are an error.
 pub(crate) fn decompressed(mut raw: impl Read + Send + 'static) -> io::Result<Input> {
-    let mut magic = Vec::with_capacity(ZSTD_MAGIC.len());
-    raw.by_ref().take(ZSTD_MAGIC.len() as u64).read_to_end(&mut magic)?;
-    let (gzip, zstd) = (magic.starts_with(&GZIP_MAGIC), magic.starts_with(&ZSTD_MAGIC));
+    let mut magic = Vec::with_capacity(MAGIC_BYTES as usize);
+    raw.by_ref().take(MAGIC_BYTES).read_to_end(&mut magic)?;
+    let compression = Compression::of(&magic);
     let whole = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(magic).chain(raw));
-    if gzip {
-        return Ok(Box::new(BufReader::with_capacity(
-            BUFFER_BYTES,
-            flate2::bufread::MultiGzDecoder::new(whole),
-        )));
-    }
-    if zstd {
-        let text = zstd::Decoder::with_buffer(whole)?;
-        return Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, text)));
-    }
-    Ok(Box::new(whole))
-}
-
-/// The lines of a text, without their ends (`\n` or `\r\n`).
-pub(crate) struct Lines {
-    input: Input,
-    line: Vec<u8>,
-    number: u64,
-}
-
-/// A line that is longer than [`LINE_BYTES_MAX`], or no more lines, or a line.
-pub(crate) enum Line<'a> {
-    Text(&'a [u8]),
-    TooLong(&'a [u8]),
-    End,
-}
-
-impl Lines {
-    pub(crate) fn new(input: Input) -> Self {
-        Self { input, line: Vec::with_capacity(256), number: 0 }
-    }
-
-    /// Lines read so far: the number of the last one, from 1.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// The next line.
-    pub(crate) fn next(&mut self) -> io::Result<Line<'_>> {
-        self.line.clear();
-        let limit = LINE_BYTES_MAX as u64 + 1;
-        if self.input.by_ref().take(limit).read_until(b'\n', &mut self.line)? == 0 {
-            return Ok(Line::End);
+    Ok(match compression {
+        Compression::None => Box::new(whole),
+        Compression::Gzip => buffered(MultiGzDecoder::new(whole)),
+        Compression::Zstd => buffered(zstd::Decoder::with_buffer(whole)?),
+        Compression::Bzip2 => buffered(MultiBzDecoder::new(whole)),
+        Compression::Xz => {
+            let stream = Stream::new_stream_decoder(XZ_MEMORY_BYTES_MAX, CONCATENATED)?;
+            buffered(XzDecoder::new_stream(whole, stream))
         }
-        self.number += 1;
-        if self.line.len() > LINE_BYTES_MAX {
-            return Ok(Line::TooLong(&self.line));
-        }
-        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
-        Ok(Line::Text(line.strip_suffix(b"\r").unwrap_or(line)))
+    })
+}
+
+fn buffered(input: impl Read + Send + 'static) -> Input {
+    Box::new(BufReader::with_capacity(BUFFER_BYTES, input))
+}
+
+/// The beginning of an input, and the input from its beginning.
+pub(crate) struct Peeked {
+    /// The first bytes: fewer than were asked for only at the end, or before an error.
+    pub(crate) start: Vec<u8>,
+    /// True where that is all there is.
+    pub(crate) whole: bool,
+    /// The input with those bytes, and the error after them where reading failed.
+    pub(crate) input: Input,
+}
+
+/// Look at the first `bytes`. An error after the first byte is met again when `input` is read up to there.
+pub(crate) fn peek(mut input: Input, bytes: u64) -> io::Result<Peeked> {
+    let mut start = Vec::new();
+    let error = input.by_ref().take(bytes).read_to_end(&mut start).err();
+    let whole = error.is_none() && (start.len() as u64) < bytes;
+    let rest: Input = match error {
+        None => input,
+        Some(error) if start.is_empty() => return Err(error),
+        Some(error) => Box::new(BufReader::new(Failing(Some(error)))),
+    };
+    Ok(Peeked { input: Box::new(Cursor::new(start.clone()).chain(rest)), start, whole })
+}
+
+/// What an input is after an error: a decoder asked again may take the error for the end.
+struct Failing(Option<io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flate2::{Compression, write::GzEncoder};
     use std::io::Write;
 
     fn read_all(raw: Vec<u8>) -> io::Result<String> {
@@ -84,48 +107,82 @@ mod tests {
     }
 
     fn gzip(text: &str) -> Vec<u8> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(text.as_bytes()).unwrap();
         encoder.finish().unwrap()
     }
+
+    fn bzip2(text: &str) -> Vec<u8> {
+        let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn xz(text: &str) -> Vec<u8> {
+        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zstd(text: &str) -> Vec<u8> {
+        zstd::encode_all(text.as_bytes(), 1).unwrap()
+    }
+
+    const COMPRESSORS: [fn(&str) -> Vec<u8>; 4] = [gzip, bzip2, xz, zstd];
 
     #[test]
     fn compression_is_told_by_the_first_bytes() {
         let text = "one line\nanother\n".repeat(1000);
         assert_eq!(read_all(text.clone().into_bytes()).unwrap(), text);
-        assert_eq!(read_all(gzip(&text)).unwrap(), text);
-        assert_eq!(read_all(zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap(), text);
+        for compress in COMPRESSORS {
+            assert_eq!(read_all(compress(&text)).unwrap(), text);
+            assert_eq!(read_all(compress("")).unwrap(), "");
+        }
     }
 
     #[test]
     fn appended_members_are_read_on() {
-        assert_eq!(read_all([gzip("a\n"), gzip("b\n")].concat()).unwrap(), "a\nb\n");
-        let frames = [zstd::encode_all(&b"a\n"[..], 1).unwrap(), zstd::encode_all(&b"b\n"[..], 1).unwrap()];
-        assert_eq!(read_all(frames.concat()).unwrap(), "a\nb\n");
+        for compress in COMPRESSORS {
+            assert_eq!(read_all([compress("a\n"), compress("b\n")].concat()).unwrap(), "a\nb\n");
+        }
     }
 
     #[test]
     fn short_files_are_plain_text() {
-        for text in ["", "a", "abc"] {
+        for text in ["", "a", "abc", "BZh9 is how this line begins"] {
             assert_eq!(read_all(text.into()).unwrap(), text);
         }
     }
 
     #[test]
     fn cut_off_compressed_data_is_an_error() {
-        let mut cut = gzip(&"some text\n".repeat(100));
-        cut.truncate(cut.len() - 10);
-        assert!(read_all(cut).is_err());
+        for compress in COMPRESSORS {
+            let mut cut = compress(&"some text\n".repeat(100));
+            cut.truncate(cut.len() - 10);
+            assert!(read_all(cut).is_err());
+        }
     }
 
     #[test]
-    fn lines_end_in_either_way_and_are_bounded() {
-        let text = [b"a\r\nb\n\nc".to_vec(), vec![b'x'; LINE_BYTES_MAX + 5]].concat();
-        let mut lines = Lines::new(Box::new(Cursor::new(text)));
-        for expected in [&b"a"[..], b"b", b""] {
-            assert!(matches!(lines.next().unwrap(), Line::Text(line) if line == expected));
+    fn a_peek_takes_nothing_away() {
+        for (bytes, whole) in [(3, false), (6, false), (7, true)] {
+            let peeked = peek(Box::new(Cursor::new(b"abcdef")), bytes).unwrap();
+            assert_eq!((&peeked.start[..], peeked.whole), (&b"abcdef"[..6.min(bytes as usize)], whole));
+            let text = io::read_to_string(peeked.input).unwrap();
+            assert_eq!(text, "abcdef");
         }
-        assert!(matches!(lines.next().unwrap(), Line::TooLong(line) if line.len() == LINE_BYTES_MAX + 1));
-        assert_eq!(lines.number(), 4);
+    }
+
+    #[test]
+    fn an_error_while_peeking_is_met_again_later() {
+        let failing = || Failing(Some(io::Error::other("broken")));
+        let input = Box::new(BufReader::new(Cursor::new(b"abc").chain(failing())));
+        let mut peeked = peek(input, 10).unwrap();
+        assert_eq!((&peeked.start[..], peeked.whole), (&b"abc"[..], false));
+        let mut text = Vec::new();
+        assert_eq!(peeked.input.read_to_end(&mut text).unwrap_err().to_string(), "broken");
+        assert_eq!(text, b"abc");
+        let error = peek(Box::new(BufReader::new(failing())), 10).err().unwrap();
+        assert_eq!(error.to_string(), "broken");
     }
 }

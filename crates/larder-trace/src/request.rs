@@ -5,9 +5,9 @@ use std::fmt;
 /// A block request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When it was issued, in nanoseconds on the trace's own clock (for MSR traces: since 1601, a multiple of 100).
+    /// When it was issued, in nanoseconds on the trace's own clock.
     pub time_ns: u64,
-    /// Which volume it is for: an index into the volumes of its reader or of its generator's caller.
+    /// Which volume (and so which tenant) it is for: an index into [`crate::Trace::volumes`], or as a generator's caller numbers them.
     pub volume: u32,
     /// What it does.
     pub kind: RequestKind,
@@ -42,19 +42,29 @@ impl RequestKind {
     }
 }
 
-/// A disk of a host, as a trace names it.
+/// A virtual or real disk, as a trace names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Volume {
-    /// The host's name.
-    pub host: String,
-    /// The number of the disk on that host.
-    pub disk: u32,
+    /// Whose it is: the host, the guest, the application. Empty where the format has no such name.
+    pub tenant: String,
+    /// The disk among the tenant's: a number in most formats, a device name in some.
+    pub disk: String,
+}
+
+impl Volume {
+    /// A volume of a tenant.
+    pub fn new(tenant: impl Into<String>, disk: impl fmt::Display) -> Self {
+        Self { tenant: tenant.into(), disk: disk.to_string() }
+    }
 }
 
 impl fmt::Display for Volume {
-    /// As the literature writes it: `web_1`.
+    /// As the literature writes it: `web_1`; the disk alone where there is no tenant.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}_{}", self.host, self.disk)
+        match self.tenant.as_str() {
+            "" => f.write_str(&self.disk),
+            tenant => write!(f, "{tenant}_{}", self.disk),
+        }
     }
 }
 
@@ -64,6 +74,7 @@ mod tests {
 
     #[test]
     fn a_volume_is_called_as_in_the_literature() {
-        assert_eq!(Volume { host: "web".into(), disk: 1 }.to_string(), "web_1");
+        assert_eq!(Volume::new("web", 1).to_string(), "web_1");
+        assert_eq!(Volume::new("", "8,0").to_string(), "8,0");
     }
 }

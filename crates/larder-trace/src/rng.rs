@@ -30,6 +30,18 @@ impl Rng {
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
+
+    /// A number from the normal law of mean 0 and deviation 1 (Box and Muller, 1958): at most 8.6 away from 0.
+    pub fn normal(&mut self) -> f64 {
+        // From 2^-53 to 1, so that the logarithm is finite.
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
+    /// A number from the exponential law of mean 1: at most 36.8.
+    pub fn exponential(&mut self) -> f64 {
+        -(1.0 - self.unit()).ln()
+    }
 }
 
 fn splitmix64(seed: &mut u64) -> u64 {
@@ -66,5 +78,30 @@ mod tests {
         let mean = (0..10_000).map(|_| rng.unit()).sum::<f64>() / 10_000.0;
         assert!((0.48..0.52).contains(&mean), "{mean}");
         assert_eq!(rng.below(0), 0);
+    }
+
+    /// The largest distance between what the sorted `sample` gives and `law`, its distribution function (Kolmogorov).
+    fn kolmogorov(mut sample: Vec<f64>, law: impl Fn(f64) -> f64) -> f64 {
+        sample.sort_by(f64::total_cmp);
+        let len = sample.len() as f64;
+        let distance = |(at, &x): (usize, &f64)| (law(x) - at as f64 / len).abs();
+        sample.iter().enumerate().map(distance).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn exponential_and_normal_numbers_follow_their_laws() {
+        let mut rng = Rng::new(11);
+        let exponential = (0..20_000).map(|_| rng.exponential()).collect();
+        // One sample in a thousand is further off than 1.95 / sqrt(20,000).
+        assert!(kolmogorov(exponential, |x| 1.0 - (-x).exp()) < 0.0138);
+        let normal: Vec<_> = (0..20_000).map(|_| rng.normal()).collect();
+        // The distribution function by the trapezoidal rule, fine enough for four digits.
+        let density = |x: f64| (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt();
+        let step = |x: f64, at: i32| {
+            (density(x * f64::from(at) / 200.0) + density(x * f64::from(at + 1) / 200.0)) / 2.0
+        };
+        let law = |x: f64| 0.5 + (0..200).map(|at| step(x, at) * x / 200.0).sum::<f64>();
+        assert!((law(1.96) - 0.975).abs() < 1e-4);
+        assert!(kolmogorov(normal, law) < 0.0138);
     }
 }
