@@ -154,7 +154,14 @@ impl<P: Replacement> Cache<P> {
 
     /// Let a block enter that is not resident; `found` is what [`Self::find`] said of it. `evicted` is told the key and the mark of each block that leaves.
     /// A cache without capacity admits nothing.
-    pub fn enter(&mut self, key: u64, hash: u32, found: Found, mark: Mark, mut evicted: impl FnMut(u64, Mark)) {
+    pub fn enter(
+        &mut self,
+        key: u64,
+        hash: u32,
+        found: Found,
+        mark: Mark,
+        mut evicted: impl FnMut(u64, Mark),
+    ) {
         if self.capacity == 0 {
             return;
         }
@@ -197,7 +204,10 @@ impl<P: Replacement> Cache<P> {
     }
 
     fn evict_one(&mut self, evicted: &mut impl FnMut(u64, Mark)) {
-        let out = self.policy.evict(&mut self.blocks, |_, _| false).expect("no block is pinned, and one is resident");
+        let out = self
+            .policy
+            .evict(&mut self.blocks, |_, _| false)
+            .expect("no block is pinned, and one is resident");
         let block = &mut self.blocks.0[out.handle as usize];
         block.resident = 0;
         evicted(block.key, block.mark);
@@ -276,3 +286,6 @@ impl<P: Replacement> Cache<P> {
         hits
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,13 @@
 //! The simulator, the online analyzer and the live cache run this same code. A policy works on dense handles that its user assigns, keeps its links in memory
 //! that the user lays out ([`Nodes`]), and allocates nothing per access. [`Cache`] is such a user: a cache of block numbers in memory.
 
+pub mod admission;
+pub mod any;
+pub mod belady;
 pub mod cache;
 pub mod index;
 pub mod replacement;
+pub mod spec;
 
 mod chunked;
 mod list;
@@ -18,5 +22,3 @@ pub use list::List;
 pub use node::{Handle, NONE, Node, Nodes};
 pub use random::Rng;
 pub use replacement::Replacement;
-
-pub mod lru;

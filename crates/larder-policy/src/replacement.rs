@@ -2,11 +2,22 @@
 //!
 //! One trait for all policies ([`Replacement`]), driven by the simulator's [`crate::Cache`] and by the live engine in the same way.
 
+pub mod aging_lfu;
+pub mod arc;
 pub mod clock;
 pub mod fifo;
+pub mod lfu;
+pub mod lirs;
 pub mod lru;
+pub mod mq;
 pub mod random;
+pub mod s3fifo;
 pub mod sieve;
+pub mod twoq;
+pub mod wtinylfu;
+
+#[cfg(test)]
+mod slow;
 
 use crate::{Handle, Nodes};
 

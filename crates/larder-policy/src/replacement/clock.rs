@@ -98,3 +98,97 @@ impl Replacement for Clock {
         self.len
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::slow::{Model, compare, ops, played};
+    use super::*;
+    use crate::Node;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    /// CLOCK as a queue of second chances: the block at the hand is in front, and goes to the back if its counter is above zero.
+    #[derive(Clone)]
+    struct Chances {
+        max: u32,
+        queue: VecDeque<(u64, u32)>,
+    }
+
+    impl Chances {
+        fn new(bits: u32) -> Self {
+            Self { max: 2u32.pow(bits) - 1, queue: VecDeque::new() }
+        }
+    }
+
+    impl Model for Chances {
+        fn residents(&self) -> Vec<u64> {
+            self.queue.iter().map(|&(key, _)| key).collect()
+        }
+
+        fn hit(&mut self, key: u64) {
+            let (_, count) = self.queue.iter_mut().find(|(other, _)| *other == key).expect("it is resident");
+            *count = (*count + 1).min(self.max);
+        }
+
+        fn insert(&mut self, key: u64) {
+            self.queue.push_back((key, 0));
+        }
+
+        fn evict(&mut self) -> u64 {
+            loop {
+                match self.queue.pop_front().expect("blocks are left") {
+                    (key, 0) => return key,
+                    (key, count) => self.queue.push_back((key, count - 1)),
+                }
+            }
+        }
+
+        fn remove(&mut self, key: u64) {
+            self.queue.retain(|&(other, _)| other != key);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn equals_a_queue_of_chances(ops in ops(), bits in 1..5u32) {
+            compare(Clock::new(bits), Chances::new(bits), &ops)?;
+        }
+    }
+
+    #[test]
+    fn one_bit_gives_one_more_round() {
+        // From the hand on, with bits: 1' 2' 3. 4 takes the bits and leaves 1 2 4; 5 enters for 1: 2 4 5; 1 for 2: 4 5 1; 4 is hit.
+        assert_eq!(played(Clock::new(1), 3, &[1, 2, 3, 1, 1, 2, 4, 5, 1, 4]), "...+++312+");
+    }
+
+    #[test]
+    fn four_bits_count_the_uses() {
+        // From the hand on, with counters: 1:2 2:1 3:0. 4 takes one off 1 and 2, and leaves 1:1 2:0 4:0; 5 takes one off 1, and leaves 4:0 1:0 5:0.
+        // 1 is hit; 6 enters for 4: 1:1 5:0 6:0; 7 takes one off 1, and enters for 5.
+        assert_eq!(played(Clock::default(), 3, &[1, 2, 3, 1, 1, 2, 4, 5, 1, 6, 7]), "...+++32+45");
+    }
+
+    #[test]
+    fn a_counter_ends_at_its_maximum() {
+        let uses: Vec<u64> = [1, 2].into_iter().chain([1; 40]).collect();
+        // 2 leaves at once; then each new block leaves for the next one, and takes one off the counter of 1, which 15 rounds use up.
+        let after: Vec<u64> = (3..21).collect();
+        let told = played(Clock::default(), 2, &[uses, after].concat());
+        let left: Vec<u64> = (2..17).chain([1]).collect();
+        let expected = left.iter().map(u64::to_string).collect::<String>();
+        assert!(told[42..].starts_with(&expected), "{}", &told[42..]);
+    }
+
+    #[test]
+    fn with_all_blocks_pinned_the_search_ends() {
+        let (mut nodes, mut clock) = (vec![Node::NEW; 3], Clock::new(2));
+        (0..3).for_each(|handle| clock.insert(&mut nodes, handle, false));
+        (0..3).for_each(|_| clock.hit(&mut nodes, 1));
+        assert_eq!(clock.evict(&mut nodes, |_, _| true), None);
+        assert_eq!(
+            clock.evict(&mut nodes, |_, handle| handle != 1),
+            Some(Evicted { handle: 1, ghost: false })
+        );
+        assert_eq!(clock.resident(), 2);
+    }
+}

@@ -81,3 +81,98 @@ impl Replacement for Sieve {
         self.list.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::slow::{Model, compare, ops, played};
+    use super::*;
+    use crate::Node;
+    use proptest::prelude::*;
+
+    /// Algorithm 1 over a vector: the head, where blocks enter, at index 0; the hand is the block it points to.
+    #[derive(Clone, Default)]
+    struct Queue {
+        blocks: Vec<(u64, bool)>,
+        hand: Option<u64>,
+    }
+
+    impl Queue {
+        fn place(&self, key: u64) -> usize {
+            self.blocks.iter().position(|&(other, _)| other == key).expect("it is resident")
+        }
+
+        /// The block before it, towards the head.
+        fn before(&self, place: usize) -> Option<u64> {
+            place.checked_sub(1).map(|place| self.blocks[place].0)
+        }
+    }
+
+    impl Model for Queue {
+        fn residents(&self) -> Vec<u64> {
+            self.blocks.iter().map(|&(key, _)| key).collect()
+        }
+
+        fn hit(&mut self, key: u64) {
+            let place = self.place(key);
+            self.blocks[place].1 = true;
+        }
+
+        fn insert(&mut self, key: u64) {
+            self.blocks.insert(0, (key, false));
+        }
+
+        fn evict(&mut self) -> u64 {
+            let tail = self.blocks.last().expect("it is resident").0;
+            let mut o = self.hand.unwrap_or(tail);
+            while self.blocks[self.place(o)].1 {
+                let place = self.place(o);
+                self.blocks[place].1 = false;
+                o = self.before(place).unwrap_or(tail);
+            }
+            self.hand = self.before(self.place(o));
+            self.blocks.remove(self.place(o));
+            o
+        }
+
+        fn remove(&mut self, key: u64) {
+            let place = self.place(key);
+            if self.hand == Some(key) {
+                self.hand = self.before(place);
+            }
+            self.blocks.remove(place);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_papers_algorithm(ops in ops()) {
+            compare(Sieve::new(), Queue::default(), &ops)?;
+        }
+    }
+
+    #[test]
+    fn a_used_block_keeps_its_place_and_the_hand_goes_on_from_where_it_was() {
+        // Oldest first: 1' 2 3. 4: past 1, for 2, hand at 3. 5: for 3, hand at 4: 1 4 5. 6: for 4, hand at 5: 1 5 6. 1 hit: 1' 5 6.
+        // 7: for 5, hand at 6: 1' 6 7. 8: for 6: 1' 7 8.
+        assert_eq!(played(Sieve::new(), 3, &[1, 2, 3, 1, 4, 5, 6, 1, 7, 8]), "...+234+56");
+    }
+
+    #[test]
+    fn the_hand_wraps_from_the_newest_to_the_oldest() {
+        // 1' 2' 3': the hand takes every mark, begins again, and 4 enters for 1. 5 for 2, hand at 3: 3 4 5. 3 is hit; 2 takes its mark, and enters for 4.
+        assert_eq!(played(Sieve::new(), 3, &[1, 2, 3, 1, 2, 3, 4, 5, 3, 2]), "...+++12+4");
+    }
+
+    #[test]
+    fn with_all_blocks_pinned_the_search_ends() {
+        let (mut nodes, mut sieve) = (vec![Node::NEW; 3], Sieve::new());
+        (0..3).for_each(|handle| sieve.insert(&mut nodes, handle, false));
+        sieve.hit(&mut nodes, 1);
+        assert_eq!(sieve.evict(&mut nodes, |_, _| true), None);
+        assert_eq!(
+            sieve.evict(&mut nodes, |_, handle| handle != 1),
+            Some(Evicted { handle: 1, ghost: false })
+        );
+        assert_eq!(sieve.resident(), 2);
+    }
+}

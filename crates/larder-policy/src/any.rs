@@ -1,0 +1,155 @@
+//! Any replacement policy, chosen at run time: what the live cache holds per tenant.
+//!
+//! The simulator compiles a loop per policy instead, and pays for the choice once a batch.
+
+use crate::replacement::{Evicted, Replacement};
+use crate::replacement::{
+    aging_lfu::AgingLfu, arc::Arc, clock::Clock, fifo::Fifo, lfu::Lfu, lirs::Lirs, lru::Lru,
+};
+use crate::replacement::{
+    mq::Mq, random::Random, s3fifo::S3Fifo, sieve::Sieve, twoq::TwoQ, wtinylfu::WTinyLfu,
+};
+use crate::spec::PolicySpec;
+use crate::{Handle, Nodes};
+
+/// An enum over policies that is itself one: each call goes to the variant's policy.
+macro_rules! any_replacement {
+    ($($variant:ident),* $(,)?) => {
+        /// One of the policies that need not know the future.
+        #[derive(Debug)]
+        pub enum AnyReplacement {
+            $(#[doc = concat!("[`", stringify!($variant), "`]")] $variant($variant),)*
+        }
+
+        impl Replacement for AnyReplacement {
+            #[inline]
+            fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
+                match self { $(Self::$variant(policy) => policy.hit(nodes, handle),)* }
+            }
+
+            #[inline]
+            fn miss<N: Nodes>(&mut self, nodes: &mut N, ghost: Option<Handle>) {
+                match self { $(Self::$variant(policy) => policy.miss(nodes, ghost),)* }
+            }
+
+            #[inline]
+            fn evict<N: Nodes>(&mut self, nodes: &mut N, pinned: impl Fn(&N, Handle) -> bool) -> Option<Evicted> {
+                match self { $(Self::$variant(policy) => policy.evict(nodes, pinned),)* }
+            }
+
+            #[inline]
+            fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool) {
+                match self { $(Self::$variant(policy) => policy.insert(nodes, handle, ghost),)* }
+            }
+
+            #[inline]
+            fn forget<N: Nodes>(&mut self, nodes: &mut N) -> Option<Handle> {
+                match self { $(Self::$variant(policy) => policy.forget(nodes),)* }
+            }
+
+            fn remove<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool) {
+                match self { $(Self::$variant(policy) => policy.remove(nodes, handle, ghost),)* }
+            }
+
+            fn resize(&mut self, capacity: u32) {
+                match self { $(Self::$variant(policy) => policy.resize(capacity),)* }
+            }
+
+            fn resident(&self) -> u32 {
+                match self { $(Self::$variant(policy) => policy.resident(),)* }
+            }
+        }
+    };
+}
+
+any_replacement!(Fifo, Lru, Clock, Lfu, AgingLfu, Arc, Mq, TwoQ, Lirs, S3Fifo, Sieve, WTinyLfu, Random);
+
+impl AnyReplacement {
+    /// An empty policy for a partition of `capacity` blocks; `seed` is for those that draw lots.
+    ///
+    /// # Panics
+    /// For Belady's ([`PolicySpec::is_online`]), and for CLOCK with other than 1 to 16 bits, which does not parse.
+    pub fn new(spec: &PolicySpec, capacity: u32, seed: u64) -> Self {
+        let mut policy = match *spec {
+            PolicySpec::Fifo => Self::Fifo(Fifo::new()),
+            PolicySpec::Lru | PolicySpec::Larc => Self::Lru(Lru::new()),
+            PolicySpec::Clock { bits } => Self::Clock(Clock::new(bits)),
+            PolicySpec::Lfu => Self::Lfu(Lfu::new()),
+            PolicySpec::AgingLfu => Self::AgingLfu(AgingLfu::default()),
+            PolicySpec::Arc => Self::Arc(Arc::new()),
+            PolicySpec::Mq => Self::Mq(Mq::new()),
+            PolicySpec::TwoQ => Self::TwoQ(TwoQ::new()),
+            PolicySpec::Lirs => Self::Lirs(Lirs::new()),
+            PolicySpec::S3Fifo => Self::S3Fifo(S3Fifo::new()),
+            PolicySpec::Sieve => Self::Sieve(Sieve::new()),
+            PolicySpec::WTinyLfu => Self::WTinyLfu(WTinyLfu::new()),
+            PolicySpec::Random => Self::Random(Random::new(seed)),
+            PolicySpec::Belady => panic!("Belady's policy knows the future, which a running cache does not"),
+        };
+        policy.resize(capacity);
+        policy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::hash;
+    use crate::{Cache, Rng};
+
+    const SEED: u64 = 3;
+
+    /// The blocks that leave over many accesses, some invalidations and a change of size, in their order.
+    fn left(policy: impl Replacement) -> Vec<u64> {
+        let (mut cache, mut rng, mut left) = (Cache::new(50, policy), Rng::new(9), Vec::new());
+        for step in 0..4000 {
+            let key = rng.below(200).min(rng.below(200));
+            match cache.find(key, hash(key)) {
+                crate::cache::Found::Resident(handle) => cache.hit(handle),
+                found => cache.enter(key, hash(key), found, 0, |key, _| left.push(key)),
+            }
+            if step % 50 == 0 {
+                cache.invalidate(key, hash(key));
+            }
+            if step == 2000 {
+                cache.resize(20, |key, _| left.push(key));
+            }
+        }
+        left
+    }
+
+    /// The same with the policy itself.
+    fn left_by_name(spec: &PolicySpec) -> Vec<u64> {
+        match *spec {
+            PolicySpec::Fifo => left(Fifo::new()),
+            PolicySpec::Lru | PolicySpec::Larc => left(Lru::new()),
+            PolicySpec::Clock { bits } => left(Clock::new(bits)),
+            PolicySpec::Lfu => left(Lfu::new()),
+            PolicySpec::AgingLfu => left(AgingLfu::default()),
+            PolicySpec::Arc => left(Arc::new()),
+            PolicySpec::Mq => left(Mq::new()),
+            PolicySpec::TwoQ => left(TwoQ::new()),
+            PolicySpec::Lirs => left(Lirs::new()),
+            PolicySpec::S3Fifo => left(S3Fifo::new()),
+            PolicySpec::Sieve => left(Sieve::new()),
+            PolicySpec::WTinyLfu => left(WTinyLfu::new()),
+            PolicySpec::Random => left(Random::new(SEED)),
+            PolicySpec::Belady => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_spec_makes_its_policy() {
+        for spec in PolicySpec::online().iter().chain([&PolicySpec::Clock { bits: 1 }]) {
+            let any = left(AnyReplacement::new(spec, 50, SEED));
+            assert!(any.len() > 500, "{spec}: {}", any.len());
+            assert!(any == left_by_name(spec), "{spec}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "knows the future")]
+    fn belady_is_not_for_a_running_cache() {
+        AnyReplacement::new(&PolicySpec::Belady, 50, SEED);
+    }
+}
