@@ -4,8 +4,8 @@
 set -eu
 case "${1:-}" in
     build) packages="build-essential pkg-config" ;;
-    test) packages="build-essential pkg-config nbdkit libnbd-bin python3-libnbd qemu-utils qemu-system-common fio fuse3 e2fsprogs zstd" ;;
-    bench) packages="build-essential pkg-config python3 nbdkit libnbd-bin qemu-utils qemu-system-common fio" ;;
+    test) packages="build-essential pkg-config nbdkit libnbd-bin python3-libnbd qemu-utils qemu-system-common fio fuse3 e2fsprogs zstd python3-venv" ;;
+    bench) packages="build-essential pkg-config python3 nbdkit libnbd-bin qemu-utils qemu-system-common fio python3-venv" ;;
     demo) packages="build-essential pkg-config nbdkit libnbd-bin python3-libnbd zstd" ;;
     *) echo "usage: $0 build|test|bench|demo" >&2; exit 2 ;;
 esac

@@ -157,6 +157,8 @@ fn tenant_status(
     let volumes =
         config.volumes.iter().zip(volumes).map(|(config, now)| volume_status(config, now)).collect();
     Some(TenantStatus {
+        replacement: config.caching.policy().to_string(),
+        admission: config.caching.admission().to_string(),
         decision: decision_status(standing),
         urd_blocks: standing.urd_blocks,
         trd_blocks: standing.trd_blocks,
@@ -174,6 +176,8 @@ fn counters(name: &str, now: &TenantSnapshot) -> TenantStatus {
         occupied_blocks: now.occupied_blocks,
         dirty_blocks: now.dirty_blocks,
         write_policy: now.write_policy.as_str().into(),
+        replacement: String::new(),
+        admission: String::new(),
         read_hits: stats.read_hits,
         read_misses: stats.read_misses,
         write_hits: stats.write_hits,

@@ -15,6 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use larder_engine::CachingSpec;
 use larder_export::nbd::ListenAddress;
 use larder_nbd::{Address, Uri};
 
@@ -135,7 +136,7 @@ impl AllocatorChoice {
 }
 
 /// `[[tenant]]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TenantConfig {
     /// Its name, unique.
     pub name: String,
@@ -143,6 +144,8 @@ pub struct TenantConfig {
     pub quota_bytes: Option<u64>,
     /// What happens to its writes.
     pub write_policy: PolicyChoice,
+    /// Which of its blocks leaves when another enters (the key `replacement`), and which may enter (`admission`).
+    pub caching: CachingSpec,
     /// Its disks; at least one.
     pub volumes: Vec<VolumeConfig>,
 }

@@ -92,6 +92,10 @@ pub struct TenantStatus {
     pub dirty_blocks: u32,
     /// The policy in force: `wt` or `ro`.
     pub write_policy: String,
+    /// Which of its blocks leaves: `lru`, `arc` ...
+    pub replacement: String,
+    /// Which absent block may enter: `always`, `larc` ...
+    pub admission: String,
     /// Block reads served without reading the backing.
     pub read_hits: u64,
     /// Block reads that read the backing.
@@ -237,6 +241,8 @@ mod tests {
             occupied_blocks: 1000,
             dirty_blocks: 0,
             write_policy: "wt".into(),
+            replacement: "lru".into(),
+            admission: "always".into(),
             read_hits: 3,
             read_misses: 1,
             write_hits: 0,
@@ -291,7 +297,7 @@ mod tests {
             assert!(keys(&json["cache"]).contains(&key), "cache.{key}");
         }
         let tenant = &json["tenants"][0];
-        for key in "name quota_blocks occupied_blocks dirty_blocks write_policy read_hits read_misses write_hits \
+        for key in "name quota_blocks occupied_blocks dirty_blocks write_policy replacement admission read_hits read_misses write_hits \
             write_misses evictions ssd_writes backing_reads backing_writes urd_blocks trd_blocks decision volumes"
             .split_whitespace()
         {

@@ -2,6 +2,7 @@
 
 use crate::store::State;
 use crate::{Engine, TenantId};
+use larder_policy::Replacement;
 
 impl Engine {
     /// Check every invariant.
@@ -21,7 +22,7 @@ impl Engine {
         }
     }
 
-    /// Every slot has one owner, and every entry is on its tenant's list and in the index.
+    /// Every slot has one owner, every entry is in the index, and policies know as many blocks as there are.
     fn check_slots(&self) {
         let mut owned = vec![false; self.config.cache_blocks as usize];
         let mut own = |slot: u32| {
@@ -29,29 +30,37 @@ impl Engine {
             assert!(!seen, "slot {slot} has two owners");
         };
         self.free_slots.iter().copied().for_each(&mut own);
-        let mut entries = 0;
-        for (at, tenant) in self.tenants.iter().enumerate() {
-            for entry in tenant.lru.iter_oldest_first(&self.links) {
-                let key = self.store.key(entry);
-                assert_eq!(self.store.find(key), Some(entry), "{key:?} is found by its key");
-                assert_eq!(self.volume(key.volume).tenant, TenantId(at as u16), "{key:?} is its tenant's");
-                own(self.store.slot(entry));
-                entries += 1;
+        let mut live = vec![0; self.tenants.len()];
+        let mut dead = vec![0; self.tenants.len()];
+        for entry in 0..self.store.numbers() {
+            let Some(key) = self.store.key_of_number(entry) else { continue };
+            let TenantId(tenant) = self.volume(key.volume).tenant;
+            match self.store.state(entry) {
+                State::Ghost => {
+                    assert_eq!(self.store.find_ghost(key), Some(entry), "{key:?} is found by its key")
+                }
+                state => {
+                    assert_eq!(self.store.find(key), Some(entry), "{key:?} is found by its key");
+                    own(self.store.slot(entry));
+                    let counted = if state == State::Dead { &mut dead } else { &mut live };
+                    counted[tenant as usize] += 1;
+                }
             }
         }
-        assert_eq!(entries, self.store.len(), "every entry is on a list");
+        for (at, tenant) in self.tenants.iter().enumerate() {
+            assert_eq!(tenant.replacement.resident(), live[at], "tenant {at}'s policy knows its blocks");
+            assert_eq!(tenant.dead.len(), dead[at], "tenant {at}'s dead blocks are on its list");
+        }
     }
 
     fn check_idle(&self) {
         assert!(self.parts.is_empty() && self.stages.is_empty() && self.granted.is_empty());
         assert!(self.volumes.iter().all(|v| v.locks.is_idle()), "locks outlive their owners");
-        for tenant in &self.tenants {
-            for entry in tenant.lru.iter_oldest_first(&self.links) {
-                let (key, state) = (self.store.key(entry), self.store.state(entry));
-                assert!(
-                    matches!(state, State::Valid | State::Dead),
-                    "{key:?} is {state:?} though nothing runs"
-                );
+        for entry in 0..self.store.numbers() {
+            if let Some(key) = self.store.key_of_number(entry) {
+                let state = self.store.state(entry);
+                let settled = matches!(state, State::Valid | State::Dead | State::Ghost);
+                assert!(settled, "{key:?} is {state:?} though nothing runs");
             }
         }
     }

@@ -53,6 +53,7 @@ impl Engine {
     /// Drop an entry if it is of this volume. False if it must stay for now.
     fn sweep_entry(&mut self, volume: VolumeId, entry: u32) -> bool {
         match self.store.key_of_number(entry) {
+            Some(key) if key.volume == volume && self.store.state(entry) == State::Ghost => true,
             Some(key) if key.volume == volume && self.is_in_use(entry) => false,
             Some(key) if key.volume == volume => {
                 let was_live = self.store.state(entry) != State::Dead;

@@ -37,13 +37,16 @@ mod store;
 mod write;
 
 pub use api::*;
+pub use larder_policy::spec::CachingSpec;
 pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};
 pub use stats::TenantStats;
 
 use distrust::Sweep;
 use fill::Fill;
 use flush::Flushes;
-use larder_policy::lru::{Links, Lru};
+use larder_policy::admission::{Admission, AnyAdmission};
+use larder_policy::any::AnyReplacement;
+use larder_policy::{Chunked, List, Node, Replacement};
 use locks::{Owner, RangeLocks};
 use request::{Guest, Part};
 use slab::Slab;
@@ -83,8 +86,12 @@ pub const STAGE_BYTES_MAX: u64 = 64 << 20;
 struct Tenant {
     quota: u32,
     policy: WritePolicy,
-    /// Its entries from the most to the least recently used: as many as it occupies.
-    lru: Lru,
+    /// Which of its blocks leaves: knows all its entries with a slot but the dead ones, and its ghosts.
+    replacement: AnyReplacement,
+    /// Which absent block may enter.
+    admission: AnyAdmission,
+    /// Its dead entries, the first to leave.
+    dead: List,
     stats: TenantStats,
 }
 
@@ -134,7 +141,7 @@ pub struct Engine {
     tenants: Vec<Tenant>,
     volumes: Vec<Volume>,
     store: Store,
-    links: Links,
+    nodes: Chunked<Node>,
     pool: Box<dyn FreePool + Send>,
     /// Slots held without an entry, to be used last to first.
     free_slots: Vec<u32>,
@@ -170,7 +177,7 @@ impl Engine {
             tenants: Vec::new(),
             volumes: Vec::new(),
             store: Store::new(0),
-            links: Links::new(),
+            nodes: Chunked::new(),
             pool,
             free_slots: Vec::new(),
             guests: Slab::new(),
@@ -200,18 +207,13 @@ impl Engine {
         self
     }
 
-    /// Add a tenant with no volumes, and a quota in blocks.
+    /// Add a tenant with no volumes, and a quota in blocks; its blocks are replaced by LRU, and each may enter, unless [`Engine::set_caching`] says otherwise.
     ///
     /// # Panics
     /// Beyond 65,536 tenants.
     pub fn add_tenant(&mut self, quota_blocks: u32, policy: WritePolicy) -> TenantId {
         let id = TenantId(u16::try_from(self.tenants.len()).expect("at most 65,536 tenants"));
-        self.tenants.push(Tenant {
-            quota: quota_blocks,
-            policy,
-            lru: Lru::new(),
-            stats: TenantStats::default(),
-        });
+        self.tenants.push(Tenant::new(quota_blocks, policy));
         id
     }
 
@@ -263,9 +265,12 @@ impl Engine {
         self.actions.pop_front()
     }
 
-    /// Change a tenant's quota (blocks). New blocks obey it at once; what is above it leaves, coldest first, in [`Engine::trim`].
+    /// Change a tenant's quota (blocks). New blocks obey it at once; what is above it leaves in [`Engine::trim`], in the order of its replacement policy.
     pub fn set_quota(&mut self, tenant: TenantId, blocks: u32) {
-        self.tenants[tenant.0 as usize].quota = blocks;
+        let tenant = &mut self.tenants[tenant.0 as usize];
+        tenant.quota = blocks;
+        tenant.replacement.resize(blocks);
+        tenant.admission.resize(blocks);
         self.trim_due = true;
     }
 
@@ -330,7 +335,13 @@ impl Engine {
 
     /// The bytes of a block: `block_bytes`, fewer for the last block of a volume.
     fn block_range(&self, volume: VolumeId, block: u64) -> (u64, u64) {
-        let start = block * self.block_bytes();
-        (start, (start + self.block_bytes()).min(self.volume(volume).bytes))
+        self.volume(volume).block_range(block, self.block_bytes())
+    }
+}
+
+impl Volume {
+    fn block_range(&self, block: u64, block_bytes: u64) -> (u64, u64) {
+        let start = block * block_bytes;
+        (start, (start + block_bytes).min(self.bytes))
     }
 }

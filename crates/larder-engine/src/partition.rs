@@ -1,37 +1,68 @@
 //! Partitions: which tenant holds how many blocks, who may enter, and who leaves.
 //!
-//! A partition is a quota over entries on the tenant's replacement list. Resizing moves no data: a tenant above its quota loses its coldest
-//! blocks, a bounded number at a time ([`Engine::trim`]). A block on which anyone holds a range lock is passed over: something on its slot may be in flight.
+//! A partition is a quota over the entries that the tenant's replacement policy knows; its admission policy says which absent block may enter. Resizing moves no
+//! data: a tenant above its quota loses the blocks that its policy gives up, a bounded number at a time ([`Engine::trim`]). A block on which anyone holds a range
+//! lock is pinned: something on its slot may be in flight.
 
 use crate::locks::Owner;
-use crate::store::{BlockKey, EntryId, State};
-use crate::{Engine, TenantId, TenantStats, VolumeId, WritePolicy};
+use crate::store::{BlockKey, EntryId, State, Store};
+use crate::{CachingSpec, Engine, Tenant, TenantId, TenantStats, Volume, VolumeId, WritePolicy};
+use larder_policy::admission::{Admission, AnyAdmission};
+use larder_policy::any::AnyReplacement;
+use larder_policy::index::hash;
+use larder_policy::replacement::PIN_REACH;
+use larder_policy::spec::{AdmissionSpec, PolicySpec};
+use larder_policy::{Chunked, Handle, List, Node, Nodes, Replacement};
 
 /// Slots taken from the free pool at a time.
 const TAKE: usize = 64;
 
-/// Blocks looked at for one that nobody has locked before giving up.
-const VICTIM_LOOKAHEAD: usize = 64;
+/// Ghosts dropped per block that enters: more than one can be due only after a resize, and then [`Engine::trim`] goes on.
+const FORGET: usize = 4;
+
+/// The nodes of the policies, with the keys of their entries.
+pub(crate) struct EntryNodes<'e> {
+    store: &'e Store,
+    nodes: &'e mut Chunked<Node>,
+}
+
+impl Nodes for EntryNodes<'_> {
+    #[inline]
+    fn node(&self, handle: Handle) -> &Node {
+        &self.nodes[handle as usize]
+    }
+
+    #[inline]
+    fn node_mut(&mut self, handle: Handle) -> &mut Node {
+        &mut self.nodes[handle as usize]
+    }
+
+    #[inline]
+    fn key(&self, handle: Handle) -> u64 {
+        self.store.packed_key(handle)
+    }
+}
 
 impl Engine {
-    /// Evict up to `budget` blocks of tenants above their quota, coldest first, drop blocks of volumes that are distrusted, and give surplus slots back
-    /// to the pool. True if the budget ran out before the work: call again. Blocks in use stay for a later call.
+    /// Evict up to `budget` blocks of tenants above their quota, drop as many ghosts of each that its policy remembers no longer, drop blocks of volumes that are
+    /// distrusted, and give surplus slots back to the pool. True if the budget ran out before the work: call again. Blocks in use stay for a later call.
     pub fn trim(&mut self, budget: usize) -> bool {
         if !self.trim_due {
             return false;
         }
         let mut left = budget;
-        let mut still_above = false;
+        let (mut still_above, mut more_ghosts) = (false, false);
         for t in 0..self.tenants.len() {
             while left > 0 && self.above_limit(t) && self.evict_one(t) {
                 left -= 1;
             }
             still_above |= self.above_limit(t);
+            more_ghosts |= self.forget(t, budget) == budget;
         }
         let more_to_sweep = self.sweep(budget);
         self.give_surplus();
-        self.trim_due = still_above || !self.sweeps.is_empty();
-        (still_above && left == 0) || more_to_sweep
+        self.trim_due = still_above || more_ghosts || !self.sweeps.is_empty();
+        (still_above && left == 0) || more_ghosts || more_to_sweep
     }
 
     /// A tenant's counters.
@@ -41,7 +72,7 @@ impl Engine {
 
     /// Blocks that a tenant holds.
     pub fn occupied(&self, tenant: TenantId) -> u32 {
-        self.tenants[tenant.0 as usize].lru.len()
+        self.tenants[tenant.0 as usize].occupied()
     }
 
     /// A tenant's quota, in blocks.
@@ -66,7 +97,9 @@ impl Engine {
 
     /// Bytes of memory held for index, replacement and slots.
     pub fn memory_bytes(&self) -> usize {
-        self.store.memory_bytes() + self.links.memory_bytes() + self.free_slots.capacity() * size_of::<u32>()
+        let admission: usize = self.tenants.iter().map(|tenant| tenant.admission.memory_bytes()).sum();
+        let slots = self.free_slots.capacity() * size_of::<u32>();
+        self.store.memory_bytes() + self.nodes.memory_bytes() + slots + admission
     }
 
     pub(crate) fn stats_mut(&mut self, volume: VolumeId) -> &mut TenantStats {
@@ -74,29 +107,108 @@ impl Engine {
         &mut self.tenants[tenant.0 as usize].stats
     }
 
-    /// A cached block was used.
-    pub(crate) fn touch(&mut self, volume: VolumeId, entry: EntryId) {
-        let tenant = self.volume(volume).tenant;
-        self.tenants[tenant.0 as usize].lru.touch(&mut self.links, entry);
+    /// How a tenant's blocks are replaced and admitted from now on.
+    ///
+    /// # Panics
+    /// If the tenant holds blocks already, or for Belady's policy, which is for simulations only.
+    pub fn set_caching(&mut self, tenant: TenantId, caching: CachingSpec) {
+        let seed = u64::from(tenant.0);
+        let tenant = &mut self.tenants[tenant.0 as usize];
+        assert_eq!(tenant.occupied(), 0, "policies are chosen before the first block enters");
+        tenant.replacement = AnyReplacement::new(&caching.policy(), tenant.quota, seed);
+        tenant.admission = AnyAdmission::new(&caching.admission(), tenant.quota, seed);
     }
 
-    /// Give an absent block an entry with a slot, if its partition allows: from the free slots below the quota, else from the partition's coldest block.
+    fn tenant_of(&self, volume: VolumeId) -> usize {
+        self.volume(volume).tenant.0 as usize
+    }
+
+    /// A tenant, the nodes of its policy, and the volumes whose locks pin blocks.
+    fn parts_of(&mut self, tenant: usize) -> (&mut Tenant, EntryNodes<'_>, Pins<'_>) {
+        let nodes = EntryNodes { store: &self.store, nodes: &mut self.nodes };
+        let pins = Pins { volumes: &self.volumes, block_bytes: u64::from(self.config.block_bytes) };
+        (&mut self.tenants[tenant], nodes, pins)
+    }
+
+    /// A cached block was used.
+    #[inline]
+    pub(crate) fn touch(&mut self, volume: VolumeId, entry: EntryId) {
+        let (tenant, mut nodes, _) = self.parts_of(self.tenant_of(volume));
+        tenant.admission.hit();
+        tenant.replacement.hit(&mut nodes, entry);
+    }
+
+    /// Give an absent block an entry with a slot, if its tenant's admission policy lets it in and its partition has room: a free slot below the quota, else the
+    /// slot of the block that its replacement policy gives up.
     pub(crate) fn admit(&mut self, key: BlockKey, state: State) -> Option<EntryId> {
-        let tenant = self.volume(key.volume).tenant.0 as usize;
+        let tenant = self.tenant_of(key.volume);
         if self.cache_failed || self.tenants[tenant].quota == 0 {
             return None;
         }
-        if self.tenants[tenant].lru.len() >= self.tenants[tenant].quota || !self.have_free_slot() {
-            self.evict_one(tenant);
-        }
-        if self.tenants[tenant].lru.len() >= self.tenants[tenant].quota {
+        let (packed, hash) = (key.pack(), hash(key.pack()));
+        if !self.tenants[tenant].admission.admit(packed, hash) {
             return None;
         }
-        let slot = self.free_slots.pop()?;
+        let ghost = self.store.find_ghost(key);
+        let (t, mut nodes, _) = self.parts_of(tenant);
+        t.replacement.miss(&mut nodes, ghost);
+        match self.take_slot(tenant) {
+            Some(slot) => Some(self.enter(tenant, key, ghost, slot, state)),
+            None => {
+                // The policy has forgotten the ghost already.
+                ghost.map(|ghost| self.store.remove(ghost));
+                self.tenants[tenant].admission.failed(packed, hash);
+                None
+            }
+        }
+    }
+
+    /// A slot for another block of a tenant.
+    fn take_slot(&mut self, tenant: usize) -> Option<u32> {
+        if self.tenants[tenant].is_full() || !self.have_free_slot() {
+            self.evict_one(tenant);
+        }
+        if self.tenants[tenant].is_full() { None } else { self.free_slots.pop() }
+    }
+
+    fn enter(
+        &mut self,
+        tenant: usize,
+        key: BlockKey,
+        ghost: Option<EntryId>,
+        slot: u32,
+        state: State,
+    ) -> EntryId {
+        let entry = match ghost {
+            Some(entry) => {
+                self.store.revive(entry, slot, state);
+                entry
+            }
+            None => self.add_entry(key, slot, state),
+        };
+        let (t, mut nodes, _) = self.parts_of(tenant);
+        t.replacement.insert(&mut nodes, entry, ghost.is_some());
+        self.forget(tenant, FORGET);
+        entry
+    }
+
+    fn add_entry(&mut self, key: BlockKey, slot: u32, state: State) -> EntryId {
         let entry = self.store.insert(key, slot, state);
-        self.links.grow_to(entry);
-        self.tenants[tenant].lru.insert(&mut self.links, entry);
-        Some(entry)
+        while self.nodes.len() <= entry as usize {
+            self.nodes.push(Node::NEW);
+        }
+        self.nodes[entry as usize] = Node::NEW;
+        entry
+    }
+
+    /// Drop up to `budget` ghosts that a tenant's policy remembers no longer; returns how many.
+    fn forget(&mut self, tenant: usize, budget: usize) -> usize {
+        for dropped in 0..budget {
+            let (t, mut nodes, _) = self.parts_of(tenant);
+            let Some(ghost) = t.replacement.forget(&mut nodes) else { return dropped };
+            self.store.remove(ghost);
+        }
+        budget
     }
 
     /// The block's data on the cache device is stale. `owner`'s own lock does not count as use.
@@ -115,10 +227,12 @@ impl Engine {
         if !self.volume(key.volume).locks.is_locked_by_other(start, end, owner) {
             return self.remove_entry(entry);
         }
-        self.store.set_state(entry, State::Dead);
-        let tenant = self.volume(key.volume).tenant.0 as usize;
-        self.tenants[tenant].lru.remove(&mut self.links, entry);
-        self.tenants[tenant].lru.insert_oldest(&mut self.links, entry);
+        if self.store.state(entry) != State::Dead {
+            self.store.set_state(entry, State::Dead);
+            let (tenant, mut nodes, _) = self.parts_of(self.tenant_of(key.volume));
+            tenant.replacement.remove(&mut nodes, entry, false);
+            tenant.dead.push_newest(&mut nodes, entry);
+        }
     }
 
     /// The entry of a block, unless it is dead; a dead one that nobody but `owner` can be using is removed on the way.
@@ -138,10 +252,16 @@ impl Engine {
 
     /// Remove an entry on whose slot nothing is in flight; the slot is free.
     pub(crate) fn remove_entry(&mut self, entry: EntryId) {
-        let tenant = self.volume(self.store.key(entry).volume).tenant.0 as usize;
-        self.tenants[tenant].lru.remove(&mut self.links, entry);
+        let state = self.store.state(entry);
+        let (tenant, mut nodes, _) = self.parts_of(self.tenant_of(self.store.key(entry).volume));
+        match state {
+            State::Dead => tenant.dead.remove(&mut nodes, entry),
+            _ => tenant.replacement.remove(&mut nodes, entry, state == State::Ghost),
+        }
         let slot = self.store.remove(entry);
-        self.free_slots.push(slot);
+        if state != State::Ghost {
+            self.free_slots.push(slot);
+        }
     }
 
     /// Blocks a tenant may hold: nothing on a failed device.
@@ -150,28 +270,32 @@ impl Engine {
     }
 
     fn above_limit(&self, tenant: usize) -> bool {
-        self.tenants[tenant].lru.len() > self.limit(tenant)
+        self.tenants[tenant].occupied() > self.limit(tenant)
     }
 
-    /// Evict a tenant's coldest block that nobody has locked. False if there is none within reach.
+    /// Take a slot from a tenant: that of a dead block, else of the block that its policy gives up. False if none is within reach.
     fn evict_one(&mut self, tenant: usize) -> bool {
-        let Some(victim) = self.coldest_unused(tenant) else { return false };
-        if self.store.state(victim) == State::Valid && !self.cache_failed {
+        let (t, mut nodes, pins) = self.parts_of(tenant);
+        let pinned = |nodes: &EntryNodes<'_>, entry| pins.hold(nodes.store.key(entry));
+        if let Some(dead) = t.dead.oldest_unpinned(&nodes, PIN_REACH, pinned) {
+            self.remove_entry(dead);
+            return true;
+        }
+        let Some(out) = t.replacement.evict(&mut nodes, pinned) else { return false };
+        if self.store.state(out.handle) == State::Valid && !self.cache_failed {
             self.tenants[tenant].stats.evictions += 1;
         }
-        self.remove_entry(victim);
+        let slot = match out.ghost {
+            true => self.store.make_ghost(out.handle),
+            false => self.store.remove(out.handle),
+        };
+        self.free_slots.push(slot);
         true
     }
 
-    fn coldest_unused(&self, tenant: usize) -> Option<EntryId> {
-        let mut candidates = self.tenants[tenant].lru.iter_oldest_first(&self.links).take(VICTIM_LOOKAHEAD);
-        candidates.find(|&entry| !self.is_in_use(entry))
-    }
-
     pub(crate) fn is_in_use(&self, entry: EntryId) -> bool {
-        let key = self.store.key(entry);
-        let (start, end) = self.block_range(key.volume, key.block);
-        self.volume(key.volume).locks.is_locked(start, end)
+        let pins = Pins { volumes: &self.volumes, block_bytes: u64::from(self.config.block_bytes) };
+        pins.hold(self.store.key(entry))
     }
 
     /// True if a slot is at hand, after asking the pool for some. No more is taken than the partitions here have room for: slots held back
@@ -189,7 +313,7 @@ impl Engine {
     /// Blocks that the tenants here may still add.
     fn room(&self) -> usize {
         (0..self.tenants.len())
-            .map(|t| self.limit(t).saturating_sub(self.tenants[t].lru.len()) as usize)
+            .map(|t| self.limit(t).saturating_sub(self.tenants[t].occupied()) as usize)
             .sum()
     }
 
@@ -199,6 +323,42 @@ impl Engine {
             let mut surplus = self.free_slots.split_off(keep);
             self.pool.give(&mut surplus);
         }
+    }
+}
+
+impl Tenant {
+    pub(crate) fn new(quota: u32, policy: WritePolicy) -> Self {
+        Self {
+            quota,
+            policy,
+            replacement: AnyReplacement::new(&PolicySpec::Lru, quota, 0),
+            admission: AnyAdmission::new(&AdmissionSpec::Always, quota, 0),
+            dead: List::new(),
+            stats: TenantStats::default(),
+        }
+    }
+
+    /// Slots held, those of dead blocks among them.
+    pub(crate) fn occupied(&self) -> u32 {
+        self.replacement.resident() + self.dead.len()
+    }
+
+    fn is_full(&self) -> bool {
+        self.occupied() >= self.quota
+    }
+}
+
+/// What keeps blocks where they are: range locks.
+struct Pins<'e> {
+    volumes: &'e [Volume],
+    block_bytes: u64,
+}
+
+impl Pins<'_> {
+    fn hold(&self, key: BlockKey) -> bool {
+        let volume = &self.volumes[key.volume.0 as usize];
+        let (start, end) = volume.block_range(key.block, self.block_bytes);
+        volume.locks.is_locked(start, end)
     }
 }
 

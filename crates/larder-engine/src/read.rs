@@ -73,9 +73,8 @@ impl Engine {
                 match self.store.state(entry) {
                     State::Valid => Class::Hit(self.store.slot(entry)),
                     State::Filling => self.fill_of(key).map_or(Class::Bypass, Class::Attach),
-                    State::Writing | State::Dead => {
-                        unreachable!("a shared lock keeps writes of the block out")
-                    }
+                    State::Writing => unreachable!("a shared lock keeps writes of the block out"),
+                    State::Dead | State::Ghost => unreachable!("such an entry is not live"),
                 }
             }
             Ok(None) if self.may_fill(part, key) => {

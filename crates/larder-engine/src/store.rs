@@ -1,7 +1,7 @@
 //! What is cached where: the entries, and the index from (volume, block) to entry.
 //!
 //! An entry stands for one slot of the cache device for as long as this engine holds the slot. Entries live in chunked arrays and are
-//! linked by 32-bit numbers: 16 bytes for the entry, 8 for its links in the replacement list, 4 for its hash bucket.
+//! linked by 32-bit numbers: 16 bytes for the entry, 12 for its node in the replacement policy, 4 for its hash bucket. Ghosts are entries without a slot.
 //! The index is a chained hash table that grows one bucket per insertion (linear hashing; Litwin, VLDB 1980), so there is never a
 //! pause to rehash, and a lookup costs one access to the bucket and one to the entry.
 
@@ -34,7 +34,8 @@ pub(crate) struct BlockKey {
 }
 
 impl BlockKey {
-    fn pack(self) -> u64 {
+    /// As one number, the block's own.
+    pub fn pack(self) -> u64 {
         debug_assert!(self.block <= BLOCK_MAX, "volumes are bounded when they are added");
         (u64::from(self.volume.0) << VOLUME_SHIFT) | self.block
     }
@@ -55,6 +56,8 @@ pub(crate) enum State {
     Writing,
     /// The data is stale, but someone may still read the slot: it leaves once nobody does.
     Dead,
+    /// A block that left, which its tenant's replacement policy remembers: no slot.
+    Ghost,
 }
 
 impl State {
@@ -63,7 +66,8 @@ impl State {
             0 => Self::Valid,
             1 => Self::Filling,
             2 => Self::Writing,
-            _ => Self::Dead,
+            3 => Self::Dead,
+            _ => Self::Ghost,
         }
     }
 }
@@ -97,9 +101,20 @@ impl Store {
         Self { entries: Chunked::new(), buckets, split: 0, round: 1, unused: NONE, used: 0, seed }
     }
 
-    /// The entry of a block.
+    /// The entry of a block that has a slot.
     #[inline]
     pub fn find(&self, key: BlockKey) -> Option<EntryId> {
+        self.find_any(key).filter(|&id| self.state(id) != State::Ghost)
+    }
+
+    /// The entry of a block that is only remembered.
+    #[inline]
+    pub fn find_ghost(&self, key: BlockKey) -> Option<EntryId> {
+        self.find_any(key).filter(|&id| self.state(id) == State::Ghost)
+    }
+
+    #[inline]
+    fn find_any(&self, key: BlockKey) -> Option<EntryId> {
         let word = key.pack();
         let mut at = self.buckets[self.bucket_of(word)];
         while at != NONE {
@@ -114,7 +129,7 @@ impl Store {
 
     /// Add an entry for a block that has none.
     pub fn insert(&mut self, key: BlockKey, slot: u32, state: State) -> EntryId {
-        debug_assert!(self.find(key).is_none(), "a block has one entry");
+        debug_assert!(self.find_any(key).is_none(), "a block has one entry");
         let word = key.pack() | (state as u64) << STATE_SHIFT;
         let bucket = self.bucket_of(word & KEY_MASK);
         let entry = Entry { word, next: self.buckets[bucket], slot };
@@ -127,7 +142,20 @@ impl Store {
         id
     }
 
-    /// Remove an entry; returns its slot.
+    /// Keep an entry without its slot, which is returned.
+    pub fn make_ghost(&mut self, id: EntryId) -> u32 {
+        self.set_state(id, State::Ghost);
+        std::mem::replace(&mut self.entries[id as usize].slot, NONE)
+    }
+
+    /// A ghost gets a slot.
+    pub fn revive(&mut self, id: EntryId, slot: u32, state: State) {
+        debug_assert_eq!(self.state(id), State::Ghost);
+        self.entries[id as usize].slot = slot;
+        self.set_state(id, state);
+    }
+
+    /// Remove an entry; returns its slot (no slot's number for a ghost).
     pub fn remove(&mut self, id: EntryId) -> u32 {
         let Entry { word, next, slot } = self.entries[id as usize];
         let bucket = self.bucket_of(word & KEY_MASK);
@@ -144,6 +172,12 @@ impl Store {
         self.unused = id;
         self.used -= 1;
         slot
+    }
+
+    /// An entry's block as one number.
+    #[inline]
+    pub fn packed_key(&self, id: EntryId) -> u64 {
+        self.entries[id as usize].word & KEY_MASK
     }
 
     pub fn key(&self, id: EntryId) -> BlockKey {
@@ -279,6 +313,9 @@ mod tests {
             store.set_state(id, state);
             assert_eq!((store.state(id), store.find(key(7)), store.slot(id)), (state, Some(id), 3));
         }
+        assert_eq!((store.make_ghost(id), store.find(key(7)), store.find_ghost(key(7))), (3, None, Some(id)));
+        store.revive(id, 5, State::Valid);
+        assert_eq!((store.slot(id), store.find(key(7)), store.find_ghost(key(7))), (5, Some(id), None));
         let largest = BlockKey { volume: VolumeId(u16::MAX), block: BLOCK_MAX };
         let id = store.insert(largest, 9, State::Dead);
         assert_eq!((store.key(id), store.find(largest)), (largest, Some(id)));

@@ -5,9 +5,11 @@
 //! case is a valid one.
 
 use larder_engine::{
-    EngineConfig, Request, RequestKind, SECTOR_BYTES, TenantId, TenantStats, VolumeId, WritePolicy,
+    CachingSpec, EngineConfig, Request, RequestKind, SECTOR_BYTES, TenantId, TenantStats, VolumeId,
+    WritePolicy,
 };
 use larder_io::sim::{Done, FaultKind, FaultModel, HostConfig, Rig, Rng, ask};
+use larder_policy::spec::{AdmissionSpec, PolicySpec};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::strategy::ValueTree;
@@ -20,9 +22,16 @@ struct Setup {
     cache_align: u32,
     cache_blocks: u32,
     take_max: usize,
-    tenants: Vec<(Quota, WritePolicy)>,
+    tenants: Vec<TenantPlan>,
     volumes: Vec<VolumePlan>,
     seed: u64,
+}
+
+#[derive(Clone, Debug)]
+struct TenantPlan {
+    quota: Quota,
+    policy: WritePolicy,
+    caching: CachingSpec,
 }
 
 #[derive(Clone, Debug)]
@@ -74,6 +83,24 @@ fn policies() -> impl Strategy<Value = WritePolicy> {
     prop_oneof![Just(WritePolicy::WriteThrough), Just(WritePolicy::ReadOnly)]
 }
 
+fn tenant_plans() -> impl Strategy<Value = TenantPlan> {
+    (quotas(), policies(), cachings()).prop_map(|(quota, policy, caching)| TenantPlan {
+        quota,
+        policy,
+        caching,
+    })
+}
+
+/// Half of them LRU that lets every block in: most of the engine is reached most often that way.
+fn cachings() -> impl Strategy<Value = CachingSpec> {
+    let replacement = prop::sample::select(PolicySpec::online());
+    let admission = prop::sample::select(AdmissionSpec::defaults());
+    let any = (replacement, admission).prop_filter_map("LARC stands alone", |(replacement, admission)| {
+        CachingSpec::new(replacement, admission).ok()
+    });
+    prop_oneof![Just(CachingSpec::default()), any]
+}
+
 fn quotas() -> impl Strategy<Value = Quota> {
     prop_oneof![1 => Just(Quota::Zero), 2 => Just(Quota::Full), 3 => any::<Index>().prop_map(Quota::Part)]
 }
@@ -87,7 +114,7 @@ fn setups() -> impl Strategy<Value = Setup> {
         prop::sample::select(vec![512, 4096]),
         1..20u32,
         1..32usize,
-        prop::collection::vec((quotas(), policies()), 1..4),
+        prop::collection::vec(tenant_plans(), 1..4),
         prop::collection::vec(volume, 1..5),
         any::<u64>(),
     )
@@ -203,8 +230,12 @@ impl Run {
         let Setup { block_bytes, cache_align, cache_blocks, take_max, seed, .. } = setup;
         let engine = EngineConfig { block_bytes, cache_align, cache_blocks };
         let mut rig = Rig::new(HostConfig { engine, seed, cache: faults.cache.clone(), take_max });
-        let tenants: Vec<TenantId> =
-            setup.tenants.iter().map(|(q, policy)| rig.add_tenant(q.blocks(cache_blocks), *policy)).collect();
+        let add_tenant = |plan: &TenantPlan| {
+            let tenant = rig.add_tenant(plan.quota.blocks(cache_blocks), plan.policy);
+            rig.set_caching(tenant, plan.caching);
+            tenant
+        };
+        let tenants: Vec<TenantId> = setup.tenants.iter().map(add_tenant).collect();
         let block = u64::from(block_bytes);
         let add = |plan: &VolumePlan| {
             let tail = plan.tail.index((block / SECTOR_BYTES) as usize) as u64 * SECTOR_BYTES;
@@ -280,8 +311,8 @@ impl Run {
     }
 
     fn check_quotas(&mut self) {
-        // More budget than there are blocks is spent only if eviction makes no progress.
-        for _ in 0..=self.setup.cache_blocks {
+        // More budget than there are blocks, and ghosts, is spent only if eviction makes no progress.
+        for _ in 0..=8 * self.setup.cache_blocks {
             if !self.rig.trim(1) {
                 break;
             }

@@ -75,6 +75,7 @@ fn tenants(status: &Status) -> Table {
         "quota",
         "occupied",
         "policy",
+        "replacement",
         "read hit ratio\n(blocks)",
         "write hit ratio\n(blocks)",
         "evicted",
@@ -87,6 +88,7 @@ fn tenants(status: &Status) -> Table {
             size(&status.cache, tenant.quota_blocks.into()),
             size(&status.cache, tenant.occupied_blocks.into()),
             tenant.write_policy.clone(),
+            caching(tenant),
             ratio(tenant.read_hit_ratio()),
             ratio(tenant.write_hit_ratio()),
             size(&status.cache, tenant.evictions),
@@ -94,7 +96,15 @@ fn tenants(status: &Status) -> Table {
             size(&status.cache, tenant.trd_blocks),
         ]);
     }
-    numbers(table, &[0, 3])
+    numbers(table, &[0, 3, 4])
+}
+
+/// Replacement and admission as the configuration's manual writes them together: `lru`, `larc`, `arc+nth:2`.
+fn caching(tenant: &TenantStatus) -> String {
+    match (tenant.replacement.as_str(), tenant.admission.as_str()) {
+        (policy, "always") | (policy @ "larc", _) => policy.to_owned(),
+        (policy, admission) => format!("{policy}+{admission}"),
+    }
 }
 
 fn traffic(status: &Status) -> Table {
@@ -206,6 +216,7 @@ mod tests {
         },
         "tenants": [{
             "name": "db", "quota_blocks": 131072, "occupied_blocks": 100000, "dirty_blocks": 0, "write_policy": "wt",
+            "replacement": "arc", "admission": "nth:2",
             "read_hits": 900, "read_misses": 100, "write_hits": 0, "write_misses": 0, "evictions": 12, "invalidations": 0,
             "ssd_writes": {"fill": 100, "guest_write": 5, "promotion": 0, "metadata": 0, "total": 105},
             "ssd_write_bytes": {"fill": 409600, "guest_write": 20480, "promotion": 0, "metadata": 0, "total": 430080},
@@ -247,10 +258,10 @@ cache /var/lib/larder/cache.img: ok, 1.6 GiB of 2 GiB free, blocks of 4 KiB
 memory: 2.3 MiB for blocks (24 bytes per cached block), 1 MiB for the analyzer
 the monitor lost 3 requests: distances are incomplete
 
- tenant     quota    occupied   policy   read hit ratio   write hit ratio   evicted   URD size   TRD size
-                                               (blocks)          (blocks)
-──────────────────────────────────────────────────────────────────────────────────────────────────────────
- db       512 MiB   390.6 MiB   wt                0.900                 -    48 KiB    512 MiB      1 GiB
+ tenant     quota    occupied   policy   replacement   read hit ratio   write hit ratio   evicted   URD size   TRD size
+                                                             (blocks)          (blocks)
+────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ db       512 MiB   390.6 MiB   wt       arc+nth:2              0.900                 -    48 KiB    512 MiB      1 GiB
 
  tenant   SSD fills   SSD guest writes   SSD writes in all   backing reads   backing writes             errors
                                                                                               (cache, backing)

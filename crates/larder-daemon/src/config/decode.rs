@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use larder_alloc::{DEFAULT_MIN_BLOCKS, DEFAULT_WRITE_THRESHOLD};
+use larder_engine::CachingSpec;
 use larder_export::nbd::ListenAddress;
+use larder_policy::spec::{AdmissionSpec, PolicySpec, SpecError};
 
 use super::error::Complaint;
 use super::reader::{Field, Source, Table, Unique};
@@ -198,6 +200,33 @@ fn write_policy(field: &Field<'_, &str>) -> Result<PolicyChoice, Complaint> {
     field.choose(&PolicyChoice::NAMED)
 }
 
+/// `replacement` and `admission`, together: LARC is both.
+fn caching(table: &Table<'_>) -> Result<CachingSpec, Complaint> {
+    let (replacement, admission) = (table.string("replacement")?, table.string("admission")?);
+    let policy = replacement.as_ref().map_or(Ok(PolicySpec::Lru), online_policy)?;
+    let parse = |field: &Field<'_, &str>| field.value.parse().map_err(|error| unknown_spec(field, &error));
+    let admits = admission.as_ref().map_or(Ok(AdmissionSpec::Always), parse)?;
+    CachingSpec::new(policy, admits).map_err(|error| match &admission {
+        Some(field) => {
+            field.complain(error.to_string(), "leave `admission` out, or take another replacement")
+        }
+        None => unreachable!("every policy goes with `always`"),
+    })
+}
+
+fn online_policy(field: &Field<'_, &str>) -> Result<PolicySpec, Complaint> {
+    let policy: PolicySpec = field.value.parse().map_err(|error| unknown_spec(field, &error))?;
+    if !policy.is_online() {
+        let message = format!("replacement \"{policy}\" must know the future: it is for simulations only");
+        return Err(field.complain(message, "use \"lru\", \"arc\", \"s3-fifo\" or another that does not"));
+    }
+    Ok(policy)
+}
+
+fn unknown_spec(field: &Field<'_, &str>, error: &SpecError) -> Complaint {
+    field.complain(error.to_string(), "correct it, or leave the key out for its default")
+}
+
 /// The rules between values: what must be unique, and what must fit together.
 struct Rules<'c> {
     base: &'c Path,
@@ -217,7 +246,7 @@ impl<'c> Rules<'c> {
     }
 
     fn tenant(&mut self, table: &Table<'_>) -> Result<TenantConfig, Complaint> {
-        table.allow_only(&["name", "quota", "write_policy", "volume"])?;
+        table.allow_only(&["name", "quota", "write_policy", "replacement", "admission", "volume"])?;
         let field = table.required("name", "\"db\"")?;
         let name = name(&field)?;
         self.tenant_names.insert(
@@ -228,6 +257,7 @@ impl<'c> Rules<'c> {
         let quota_bytes = table.size("quota")?.map(|field| self.quota(&field)).transpose()?;
         let write_policy =
             table.string("write_policy")?.map_or(Ok(PolicyChoice::Auto), |field| write_policy(&field))?;
+        let caching = caching(table)?;
         let tables = table.tables("volume", "[[tenant.volume]]")?;
         if tables.is_empty() {
             return Err(table.complain(
@@ -236,7 +266,7 @@ impl<'c> Rules<'c> {
             ));
         }
         let volumes = tables.iter().map(|table| self.volume(table)).collect::<Result<Vec<_>, _>>()?;
-        Ok(TenantConfig { name, quota_bytes, write_policy, volumes })
+        Ok(TenantConfig { name, quota_bytes, write_policy, caching, volumes })
     }
 
     /// A quota of at least a block that fits beside the quotas before it. Initial quotas under `eci` must fit as well:

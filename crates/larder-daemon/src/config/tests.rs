@@ -25,6 +25,8 @@ epoch = "10m"
 name = "db"
 quota = "1GiB"                       # optional
 write_policy = "auto"                # auto | wt | ro
+replacement = "s3-fifo"              # lru where it is left out
+admission = "nth:3"                  # always where it is left out
 
 [[tenant.volume]]
 name = "db-root"
@@ -72,6 +74,7 @@ fn the_documented_form_is_understood() {
         (db.name.as_str(), db.quota_bytes, db.write_policy),
         ("db", Some(1 << 30), PolicyChoice::Auto)
     );
+    assert_eq!((db.caching.to_string().as_str(), web.caching), ("s3-fifo+nth:3", CachingSpec::default()));
     assert_eq!(db.volumes[0].backing, BackingConfig::Path("/srv/db.img".into()));
     assert_eq!(db.volumes[0].listen, ListenAddress::Unix("/run/larder/db-root.sock".into()));
     assert_eq!(
@@ -183,17 +186,20 @@ fn any_backing() -> impl Strategy<Value = BackingConfig> {
 fn any_tenants() -> impl Strategy<Value = Vec<TenantConfig>> {
     let policy = (0_usize..3).prop_map(|i| PolicyChoice::NAMED[i].1);
     let volumes = prop::collection::vec((any_backing(), any_listen()), 1..3);
-    let tenant = (prop::option::of(4096_u64..1 << 19), policy, volumes);
+    let caching =
+        prop::sample::select(vec!["lru", "larc", "arc+nth:3", "clock:2+prob:0.25", "w-tinylfu+bloom"])
+            .prop_map(|name| name.parse::<CachingSpec>().expect("a known name"));
+    let tenant = (prop::option::of(4096_u64..1 << 19), policy, caching, volumes);
     prop::collection::vec(tenant, 1..4)
         .prop_map(|tenants| tenants.into_iter().enumerate().map(name_tenant).collect())
 }
 
-type Unnamed = (Option<u64>, PolicyChoice, Vec<(BackingConfig, ListenAddress)>);
+type Unnamed = (Option<u64>, PolicyChoice, CachingSpec, Vec<(BackingConfig, ListenAddress)>);
 
-fn name_tenant((index, (quota_bytes, write_policy, volumes)): (usize, Unnamed)) -> TenantConfig {
+fn name_tenant((index, (quota_bytes, write_policy, caching, volumes)): (usize, Unnamed)) -> TenantConfig {
     let volume = |(v, (backing, listen))| VolumeConfig { name: format!("t{index}.v_{v}"), backing, listen };
     let volumes = volumes.into_iter().enumerate().map(volume).collect();
-    TenantConfig { name: format!("t-{index}"), quota_bytes, write_policy, volumes }
+    TenantConfig { name: format!("t-{index}"), quota_bytes, write_policy, caching, volumes }
 }
 
 fn any_config() -> impl Strategy<Value = Config> {

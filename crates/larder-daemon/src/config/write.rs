@@ -40,6 +40,8 @@ fn write_tenant(f: &mut fmt::Formatter<'_>, tenant: &TenantConfig) -> fmt::Resul
         writeln!(f, "quota = \"{}\"", ExactSize(bytes))?;
     }
     writeln!(f, "write_policy = \"{}\"", tenant.write_policy.as_str())?;
+    writeln!(f, "replacement = \"{}\"", tenant.caching.policy())?;
+    writeln!(f, "admission = \"{}\"", tenant.caching.admission())?;
     tenant.volumes.iter().try_for_each(|volume| write_volume(f, volume))
 }
 

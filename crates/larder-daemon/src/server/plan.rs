@@ -59,6 +59,7 @@ impl ReactorPlan {
         let builder = &mut self.builders[reactor];
         let policy = engine_policy(standing.decision.write_policy);
         let id = builder.add_tenant(standing.decision.quota_blocks, policy)?;
+        builder.set_caching(id, tenant.caching);
         debug_assert_eq!(id, place.tenant, "identities are dense, in the order of the configuration");
         for (config, backing) in tenant.volumes.iter().zip(backings) {
             let volume = builder.add_volume(id, backing)?;

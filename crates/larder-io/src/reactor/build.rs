@@ -9,7 +9,7 @@ use crate::lane::Lane;
 use crate::mailbox::{Inbox, Waker};
 use crate::monitor::{Monitor, MonitorSink};
 use crate::{BufferPool, CacheDevice, Context, SharedPool, UnfinishedDevice};
-use larder_engine::{Engine, EngineConfig, TenantId, VolumeId, WritePolicy};
+use larder_engine::{CachingSpec, Engine, EngineConfig, TenantId, VolumeId, WritePolicy};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -138,6 +138,11 @@ impl ReactorBuilder {
     pub fn add_tenant(&mut self, quota_blocks: u32, policy: WritePolicy) -> Result<TenantId, ReactorError> {
         self.tenants = self.tenants.checked_add(1).ok_or(ReactorError::TooMany)?;
         Ok(self.engine.add_tenant(quota_blocks, policy))
+    }
+
+    /// Choose how the blocks of a tenant that was added here are replaced and admitted; LRU and all of them otherwise.
+    pub fn set_caching(&mut self, tenant: TenantId, caching: CachingSpec) {
+        self.engine.set_caching(tenant, caching);
     }
 
     /// Add a volume to a tenant of this reactor.

@@ -7,8 +7,8 @@ use super::contract::{check_copy, check_extent, check_race, extent, memory_of};
 use super::memory::GARBAGE;
 use super::{FaultModel, Memory, Rng, SharedSlots, SimDevice};
 use larder_engine::{
-    Action, BufOwner, DeviceOp, Engine, EngineConfig, IoError, OpId, OpKind, PART_BYTES, Request, RequestId,
-    RequestKind, SECTOR_BYTES, Target, TenantId, VolumeId, WritePolicy,
+    Action, BufOwner, CachingSpec, DeviceOp, Engine, EngineConfig, IoError, OpId, OpKind, PART_BYTES,
+    Request, RequestId, RequestKind, SECTOR_BYTES, Target, TenantId, VolumeId, WritePolicy,
 };
 use std::collections::BTreeMap;
 
@@ -140,6 +140,11 @@ impl SimHost {
     /// Add a tenant.
     pub fn add_tenant(&mut self, quota_blocks: u32, policy: WritePolicy) -> TenantId {
         self.engine.add_tenant(quota_blocks, policy)
+    }
+
+    /// Choose a tenant's replacement and admission, before it holds a block.
+    pub fn set_caching(&mut self, tenant: TenantId, caching: CachingSpec) {
+        self.engine.set_caching(tenant, caching);
     }
 
     /// Add a volume of `bytes` zeroes behind a backing that behaves as `model`.

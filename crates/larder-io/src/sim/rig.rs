@@ -5,8 +5,8 @@
 
 use super::{Done, FaultModel, HostConfig, Oracle, Settled, SimHost, oracle, stamp};
 use larder_engine::{
-    IoError, OpId, Request, RequestId, RequestKind, SECTOR_BYTES, TenantId, TenantStats, VolumeId,
-    WritePolicy,
+    CachingSpec, IoError, OpId, Request, RequestId, RequestKind, SECTOR_BYTES, TenantId, TenantStats,
+    VolumeId, WritePolicy,
 };
 use std::collections::BTreeMap;
 
@@ -47,6 +47,11 @@ impl Rig {
         let tenant = self.host.add_tenant(quota_blocks, policy);
         self.tenants.push(tenant);
         tenant
+    }
+
+    /// Choose a tenant's replacement and admission, before it holds a block.
+    pub fn set_caching(&mut self, tenant: TenantId, caching: CachingSpec) {
+        self.host.set_caching(tenant, caching);
     }
 
     /// Add a volume whose backing holds a stamp in each sector.

@@ -92,7 +92,7 @@ fn the_status_has_every_promised_key() {
     );
     let names: Vec<_> = [0, 1].iter().map(|index| json["tenants"][*index]["name"].as_str()).collect();
     assert_eq!(names, [Some("one"), Some("two")]);
-    for key in "quota_blocks occupied_blocks dirty_blocks write_policy read_hits read_misses write_hits write_misses \
+    for key in "quota_blocks occupied_blocks dirty_blocks write_policy replacement admission read_hits read_misses write_hits write_misses \
         evictions ssd_writes backing_reads backing_writes urd_blocks trd_blocks decision volumes"
         .split_whitespace()
     {

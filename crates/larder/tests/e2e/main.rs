@@ -6,6 +6,7 @@
 mod common;
 
 mod cache_failure;
+mod caching;
 mod clients;
 mod epochs;
 mod filesystem;

@@ -5,36 +5,36 @@ pub(super) const IN_THE_EXAMPLE: &[(&str, &str, &str)] = &[
     (
         r#"backing = "nbd"#,
         r#"backing = 7"#,
-        r#"larder.toml:27: "backing" must be a string, not an integer
+        r#"larder.toml:29: "backing" must be a string, not an integer
    |
-27 | backing = 7
+29 | backing = 7
    |           ^
 help: put it in quotes"#,
     ),
     (
         r#"backing = "nbd"#,
         r#"backing = "nbds://host/x""#,
-        r#"larder.toml:27: nbds: NBD over TLS is not supported; use nbd:// or nbd+unix://
+        r#"larder.toml:29: nbds: NBD over TLS is not supported; use nbd:// or nbd+unix://
    |
-27 | backing = "nbds://host/x"
+29 | backing = "nbds://host/x"
    |           ^^^^^^^^^^^^^^^
 help: write nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH, or the path of a file or block device"#,
     ),
     (
         r#"backing = "nbd"#,
         r#"backing = "nbd://""#,
-        r#"larder.toml:27: nbd needs a host: nbd://HOST/EXPORT
+        r#"larder.toml:29: nbd needs a host: nbd://HOST/EXPORT
    |
-27 | backing = "nbd://"
+29 | backing = "nbd://"
    |           ^^^^^^^^
 help: write nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH, or the path of a file or block device"#,
     ),
     (
         r#"nbd = "unix"#,
         r#"nbd = "unix:/ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss.sock""#,
-        r#"larder.toml:20: the socket path has 108 bytes, more than the 107 that a unix socket can have
+        r#"larder.toml:22: the socket path has 108 bytes, more than the 107 that a unix socket can have
    |
-20 | nbd = "unix:/ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss.sock"
+22 | nbd = "unix:/ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss.sock"
    |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 help: use a shorter path, for example below /run/larder"#,
     ),
@@ -221,54 +221,54 @@ help: write a number such as 1"#,
     (
         r#"name = "web""#,
         r#"name = "db""#,
-        r#"larder.toml:23: tenant name "db" is used twice, first on line 13
+        r#"larder.toml:25: tenant name "db" is used twice, first on line 13
    |
-23 | name = "db"
+25 | name = "db"
    |        ^^^^
 help: give each tenant a name of its own; a tenant may have several volumes"#,
     ),
     (
         r#"name = "web""#,
         r#"name = "w eb""#,
-        r#"larder.toml:23: the name "w eb" contains ' '
+        r#"larder.toml:25: the name "w eb" contains ' '
    |
-23 | name = "w eb"
+25 | name = "w eb"
    |        ^^^^^^
 help: use letters, digits, ".", "_" and "-" only"#,
     ),
     (
         r#"name = "web""#,
         r#"name = """#,
-        r#"larder.toml:23: a name must have from 1 to 128 characters
+        r#"larder.toml:25: a name must have from 1 to 128 characters
    |
-23 | name = ""
+25 | name = ""
    |        ^^
 help: choose another name"#,
     ),
     (
         r#"name = "web-root""#,
         r#"name = "db-root""#,
-        r#"larder.toml:26: volume name "db-root" is used twice, first on line 18
+        r#"larder.toml:28: volume name "db-root" is used twice, first on line 20
    |
-26 | name = "db-root"
+28 | name = "db-root"
    |        ^^^^^^^^^
 help: give each volume a name of its own: it names the NBD export"#,
     ),
     (
         r#"name = "web-root""#,
         r#"naem = "db-root""#,
-        r#"larder.toml:26: unknown key "naem" in [[tenant.volume]]; known keys are name, backing, nbd
+        r#"larder.toml:28: unknown key "naem" in [[tenant.volume]]; known keys are name, backing, nbd
    |
-26 | naem = "db-root"
+28 | naem = "db-root"
    | ^^^^
 help: correct the key or remove the line"#,
     ),
     (
         r#"name = "web""#,
         r#"quota = "1KiB""#,
-        r#"larder.toml:22: "name" is missing in [[tenant]]
+        r#"larder.toml:24: "name" is missing in [[tenant]]
    |
-22 | [[tenant]]
+24 | [[tenant]]
    | ^^^^^^^^^^
 help: add a line such as: name = "db""#,
     ),
@@ -276,9 +276,9 @@ help: add a line such as: name = "db""#,
         r#"name = "web""#,
         r#"name = "web"
 quota = "1KiB""#,
-        r#"larder.toml:24: a quota of 1KiB is less than a block
+        r#"larder.toml:26: a quota of 1KiB is less than a block
    |
-24 | quota = "1KiB"
+26 | quota = "1KiB"
    |         ^^^^^^
 help: use at least "4KiB", or remove the line for an equal share"#,
     ),
@@ -286,9 +286,9 @@ help: use at least "4KiB", or remove the line for an equal share"#,
         r#"name = "web""#,
         r#"name = "web"
 quota = "2GiB""#,
-        r#"larder.toml:24: the quotas up to here add up to 3GiB, more than the cache of 2GiB
+        r#"larder.toml:26: the quotas up to here add up to 3GiB, more than the cache of 2GiB
    |
-24 | quota = "2GiB"
+26 | quota = "2GiB"
    |         ^^^^^^
 help: lower quotas or raise cache.size; a tenant without quota gets an equal share of the rest"#,
     ),
@@ -311,47 +311,79 @@ help: use "wt" or "ro", or "auto" to have it decided"#,
 help: use one of "auto", "wt", "ro""#,
     ),
     (
+        r#"replacement"#,
+        r#"replacement = "lur""#,
+        r#"larder.toml:16: unknown replacement policy `lur`; known are fifo, lru, clock, lfu, aging-lfu, arc, mq, 2q, lirs, larc, s3-fifo, sieve, w-tinylfu, random, belady
+   |
+16 | replacement = "lur"
+   |               ^^^^^
+help: correct it, or leave the key out for its default"#,
+    ),
+    (
+        r#"replacement"#,
+        r#"replacement = "belady""#,
+        r#"larder.toml:16: replacement "belady" must know the future: it is for simulations only
+   |
+16 | replacement = "belady"
+   |               ^^^^^^^^
+help: use "lru", "arc", "s3-fifo" or another that does not"#,
+    ),
+    (
+        r#"replacement"#,
+        r#"replacement = "larc""#,
+        r#"larder.toml:17: `larc` brings its own admission policy and cannot stand behind `nth:3`; use `lru+nth:3`, or `larc` alone
+   |
+17 | admission = "nth:3"                  # always where it is left out
+   |             ^^^^^^^
+help: leave `admission` out, or take another replacement"#,
+    ),
+    (r#"admission"#, r#"admission = "prob:2""#, r#"larder.toml:17: `2` is not what `prob` takes: the probability with which a block enters, 0 to 1, as in `prob:0.1`
+   |
+17 | admission = "prob:2"
+   |             ^^^^^^^^
+help: correct it, or leave the key out for its default"#),
+    (
         r#"backing = "nbd"#,
         r#"backing = "/srv/db.img""#,
-        r#"larder.toml:27: backing "/srv/db.img" is used twice, first on line 19
+        r#"larder.toml:29: backing "/srv/db.img" is used twice, first on line 21
    |
-27 | backing = "/srv/db.img"
+29 | backing = "/srv/db.img"
    |           ^^^^^^^^^^^^^
 help: two caches over one disk would serve stale data: give each volume a backing of its own"#,
     ),
     (
         r#"backing = "nbd"#,
         r#"backing = "/srv/./db.img""#,
-        r#"larder.toml:27: backing "/srv/db.img" is used twice, first on line 19
+        r#"larder.toml:29: backing "/srv/db.img" is used twice, first on line 21
    |
-27 | backing = "/srv/./db.img"
+29 | backing = "/srv/./db.img"
    |           ^^^^^^^^^^^^^^^
 help: two caches over one disk would serve stale data: give each volume a backing of its own"#,
     ),
     (
         r#"backing = "nbd"#,
         r#"backing = "/var/lib/larder/cache.img""#,
-        r#"larder.toml:27: /var/lib/larder/cache.img is the cache device
+        r#"larder.toml:29: /var/lib/larder/cache.img is the cache device
    |
-27 | backing = "/var/lib/larder/cache.img"
+29 | backing = "/var/lib/larder/cache.img"
    |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^
 help: use another path"#,
     ),
     (
         r#"nbd = "tcp"#,
         r#"nbd = "tcp:localhost:10809""#,
-        r#"larder.toml:28: "tcp:localhost:10809" is no address to listen on
+        r#"larder.toml:30: "tcp:localhost:10809" is no address to listen on
    |
-28 | nbd = "tcp:localhost:10809"
+30 | nbd = "tcp:localhost:10809"
    |       ^^^^^^^^^^^^^^^^^^^^^
 help: write "unix:/run/larder/NAME.sock", "tcp:127.0.0.1:10809" or "tcp:[::1]:10809""#,
     ),
     (
         r#"nbd = "tcp"#,
         r#"nbd = "unix:/run/larder/larder.sock""#,
-        r#"larder.toml:28: /run/larder/larder.sock is the control socket
+        r#"larder.toml:30: /run/larder/larder.sock is the control socket
    |
-28 | nbd = "unix:/run/larder/larder.sock"
+30 | nbd = "unix:/run/larder/larder.sock"
    |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 help: use another path"#,
     ),
