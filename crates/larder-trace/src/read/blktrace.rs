@@ -125,10 +125,10 @@ impl Event {
         let happened = self.action & 0xffff & !ACTION_CGROUP;
         if has(other) || !has(category::ISSUE) || happened != ACTION_ISSUE {
             None
+        } else if self.len == 0 {
+            has(category::FLUSH).then_some(RequestKind::Flush)
         } else if has(category::DISCARD) {
             Some(RequestKind::Discard)
-        } else if has(category::FLUSH) && self.len == 0 {
-            Some(RequestKind::Flush)
         } else if has(category::WRITE) {
             Some(RequestKind::Write)
         } else {

@@ -79,15 +79,7 @@ impl<W: Write> OracleGeneralWriter<W> {
         if volume >= VOLUMES_MAX {
             return Err(WriteError::Range { format, field: "volume", value: volume, most: VOLUMES_MAX - 1 });
         }
-        let first_ns = *self.first_ns.get_or_insert(time_ns);
-        let time = time_ns.saturating_sub(first_ns) / SECOND_NS;
-        let most = u64::from(u32::MAX);
-        let seconds = u32::try_from(time).map_err(|_| WriteError::Range {
-            format,
-            field: "second",
-            value: time,
-            most,
-        })?;
+        let seconds = self.seconds(time_ns)?;
         let Some(end) = offset.checked_add(len.into()).filter(|&end| end <= 1 << 63) else {
             return Err(WriteError::Range {
                 format,
@@ -102,6 +94,14 @@ impl<W: Write> OracleGeneralWriter<W> {
             self.access(seconds, volume << BLOCK_BITS | block)?;
         }
         Ok(())
+    }
+
+    /// The whole seconds since the first request.
+    fn seconds(&mut self, time_ns: u64) -> Result<u32, WriteError> {
+        let first_ns = *self.first_ns.get_or_insert(time_ns);
+        let value = time_ns.saturating_sub(first_ns) / SECOND_NS;
+        let (format, field, most) = (Format::OracleGeneral, "second", u64::from(u32::MAX));
+        u32::try_from(value).map_err(|_| WriteError::Range { format, field, value, most })
     }
 
     fn access(&mut self, seconds: u32, object: u64) -> io::Result<()> {

@@ -56,7 +56,8 @@ fn issued_requests_are_read_in_either_byte_order() {
             record(ISSUE | ACTION_CGROUP | category::WRITE, 24, 512, SDA, &[9; 8]),
             record(ISSUE | category::COMMAND | category::READ, 0, 36, SDA, &[0x12; 600]),
             record(category::DRIVER | 16, 0, 0, SDA, b"abc"),
-            record(ISSUE, 0, 0, SDA, b""),
+            record(ISSUE | category::READ, 0, 0, SDA, b""),
+            record(ISSUE, 0, 512, SDA, b""),
         ];
         let bytes = bytes.concat();
         assert!(looks_like(&bytes));

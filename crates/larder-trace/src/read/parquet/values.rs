@@ -151,17 +151,23 @@ impl Values {
             }
             Self::Lengths { lengths, at } => next_of(lengths, at, data).map(Cell::Bytes),
             Self::Prefixes { prefixes, lengths, at, last } => {
-                let shared = usize::try_from(prefixes.next(data)?).ok()?;
-                let rest = next_of(lengths, at, data)?;
-                if shared > last.len() || shared + rest.len() > JOINED_BYTES_MAX {
-                    return None;
-                }
-                last.truncate(shared);
-                last.extend_from_slice(rest);
+                let shared = prefixes.next(data)?;
+                join(last, shared, next_of(lengths, at, data)?)?;
                 Some(Cell::Bytes(last))
             }
         }
     }
+}
+
+/// Make of `last` its first `shared` bytes and `rest`.
+fn join(last: &mut Vec<u8>, shared: i64, rest: &[u8]) -> Option<()> {
+    let shared = usize::try_from(shared).ok()?;
+    if shared > last.len() || shared + rest.len() > JOINED_BYTES_MAX {
+        return None;
+    }
+    last.truncate(shared);
+    last.extend_from_slice(rest);
+    Some(())
 }
 
 /// The bytes at `at`, as long as the next of `lengths`.
