@@ -4,6 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::trace::options::TraceOptions;
+
+use crate::reproduce;
+use crate::simulate;
+
 /// A host-side SSD cache for the disks of virtual machines and containers.
 #[derive(Debug, Parser)]
 #[command(name = "larder", version, about, long_about = None, max_term_width = 100, arg_required_else_help = true)]
@@ -25,6 +30,12 @@ pub enum Command {
     Serve(Serve),
     /// Show what a running daemon does: sizes, hit ratios, SSD writes, decisions and their reasons.
     Status(Status),
+    /// Look at block traces, convert them, cut them up and put them together.
+    Trace(TraceOptions),
+    /// Tell what caches of many sizes under many policies would do with a trace: hits, SSD writes, backing traffic.
+    Simulate(Box<simulate::Options>),
+    /// Run the experiments of papers again, and hold their claims against what is found.
+    Reproduce(reproduce::Options),
 }
 
 /// Options of `larder serve`.

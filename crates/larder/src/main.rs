@@ -1,9 +1,13 @@
-//! The command `larder`: serve a cache, show what it does.
+//! The command `larder`: serve a cache, show what it does, simulate it over a trace.
 
 mod cli;
+mod input;
 mod problem;
+mod reproduce;
+mod simulate;
 mod status;
 mod table;
+mod trace;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -29,6 +33,9 @@ fn run(cli: &Cli) -> Result<(), Problem> {
     match &cli.command {
         Command::Serve(options) => serve(options),
         Command::Status(options) => status::show(options),
+        Command::Trace(options) => trace::run(&options.command),
+        Command::Simulate(options) => simulate::run(options),
+        Command::Reproduce(options) => reproduce::run(options),
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use larder_daemon::config::ConfigError;
 use larder_daemon::control_socket::AskError;
 use larder_daemon::server::ServeError;
+use larder_trace::TraceError;
 
 /// An error with its remedy. Displayed as the two lines `error: …` and `help: …`.
 #[derive(Debug)]
@@ -41,5 +42,17 @@ impl From<AskError> for Problem {
 impl From<ServeError> for Problem {
     fn from(error: ServeError) -> Self {
         Self::new(&error, error.help())
+    }
+}
+
+impl From<TraceError> for Problem {
+    fn from(error: TraceError) -> Self {
+        let help = match &error {
+            TraceError::Open { .. } => "name a trace that is there and readable, - for stdin, or gen:SPEC",
+            TraceError::Unknown { .. } => "name its format with --format, if it is one of these",
+            TraceError::Read { .. } => "the file is damaged or incomplete: fetch it again",
+            TraceError::Syntax { .. } => "mend that place; if the trace is in another format, name it with --format",
+        };
+        Self::new(&error, help)
     }
 }

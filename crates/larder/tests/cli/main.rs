@@ -3,4 +3,6 @@
 mod help;
 mod lab;
 mod serve;
+mod simulate;
 mod startup_errors;
+mod trace;

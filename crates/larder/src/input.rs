@@ -1,0 +1,218 @@
+//! What a command line names as a trace, opened: a file, `-` for stdin, or `gen:SPEC` for a workload made on the spot.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+use larder_trace::{Format, Generated, GeneratorSpec, Request, Trace, TraceError, Volume};
+
+use crate::problem::Problem;
+
+/// What stands before the description of a workload.
+const GENERATED: &str = "gen:";
+
+/// Bytes that tell the compression.
+const MAGIC_BYTES: u64 = 6;
+
+/// A trace as the command line names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceName(OsString);
+
+impl From<OsString> for TraceName {
+    fn from(name: OsString) -> Self {
+        Self(name)
+    }
+}
+
+impl fmt::Display for TraceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_stdin() { f.write_str("stdin") } else { self.0.display().fmt(f) }
+    }
+}
+
+impl TraceName {
+    /// True for `-`.
+    pub fn is_stdin(&self) -> bool {
+        self.0 == "-"
+    }
+
+    /// True where it gives the same requests each time it is opened: not for stdin and other pipes.
+    pub fn is_repeatable(&self) -> bool {
+        self.workload().is_some() || self.path().is_some_and(Path::is_file)
+    }
+
+    /// The description of a workload after `gen:`.
+    fn workload(&self) -> Option<&str> {
+        self.0.to_str()?.strip_prefix(GENERATED)
+    }
+
+    /// The file, where it is one.
+    pub fn path(&self) -> Option<&Path> {
+        (!self.is_stdin() && self.workload().is_none()).then(|| Path::new(&self.0))
+    }
+
+    /// A short name: the file's, up to its first dot.
+    pub fn stem(&self) -> String {
+        let name = self.path().and_then(Path::file_name).map(OsStr::to_string_lossy);
+        let fallback = if self.is_stdin() { "stdin" } else { "gen" };
+        match name.as_deref().and_then(|name| name.split('.').find(|part| !part.is_empty())) {
+            Some(stem) => stem.to_owned(),
+            None => fallback.to_owned(),
+        }
+    }
+
+    /// Open it, in the given format or, with `None`, in the one that its content tells.
+    pub fn open(&self, format: Option<Format>) -> Result<Input, Problem> {
+        if let Some(spec) = self.workload() {
+            return generated(spec);
+        }
+        match self.path() {
+            Some(path) => {
+                // A pipe would lose what is looked at. A file that cannot be read tells so when it is opened in earnest.
+                let magic = path.is_file().then(|| File::open(path).and_then(magic).ok()).flatten();
+                Ok(Input::of(Trace::open(path, format)?, &magic.unwrap_or_default()))
+            }
+            None => {
+                let magic = magic(io::stdin()).map_err(|error| {
+                    Problem::new(format_args!("stdin: cannot be read: {error}"), "check what is piped in")
+                })?;
+                let whole = Cursor::new(magic.clone()).chain(io::stdin());
+                Ok(Input::of(Trace::new("stdin", whole, format)?, &magic))
+            }
+        }
+    }
+}
+
+fn magic(file: impl Read) -> io::Result<Vec<u8>> {
+    let mut magic = Vec::with_capacity(MAGIC_BYTES as usize);
+    file.take(MAGIC_BYTES).read_to_end(&mut magic)?;
+    Ok(magic)
+}
+
+fn generated(spec: &str) -> Result<Input, Problem> {
+    let spec: GeneratorSpec = spec.parse().map_err(|error| {
+        let help = "write it as in gen:zipf:theta=1.0,blocks=100000,requests=1000000,read=0.7";
+        Problem::new(format_args!("{GENERATED}{spec}: no such workload: {error}"), help)
+    })?;
+    let volumes = spec.volumes();
+    Ok(Input { compression: None, source: Source::Generated(Box::new(spec.open()), volumes) })
+}
+
+/// An open trace: a stream of requests.
+pub struct Input {
+    compression: Option<&'static str>,
+    source: Source,
+}
+
+enum Source {
+    Trace(Box<Trace>),
+    Generated(Box<Generated>, Vec<Volume>),
+}
+
+impl Input {
+    fn of(trace: Trace, magic: &[u8]) -> Self {
+        Self { compression: compression(magic), source: Source::Trace(Box::new(trace)) }
+    }
+
+    /// The format; none where the requests are generated.
+    pub fn format(&self) -> Option<Format> {
+        match &self.source {
+            Source::Trace(trace) => Some(trace.format()),
+            Source::Generated(..) => None,
+        }
+    }
+
+    /// The name of the compression, if there is one.
+    pub fn compression(&self) -> Option<&'static str> {
+        self.compression
+    }
+
+    /// The volumes met so far: those that [`Request::volume`] counts.
+    pub fn volumes(&self) -> &[Volume] {
+        match &self.source {
+            Source::Trace(trace) => trace.volumes(),
+            Source::Generated(_, volumes) => volumes,
+        }
+    }
+
+    /// Append the next requests to `out`, at most `max` and at least one; false at the end.
+    pub fn read_batch(&mut self, out: &mut Vec<Request>, max: usize) -> Result<bool, TraceError> {
+        match &mut self.source {
+            Source::Trace(trace) => trace.read_batch(out, max),
+            Source::Generated(requests, _) => {
+                let before = out.len();
+                out.extend(requests.by_ref().take(max.max(1)));
+                Ok(out.len() > before)
+            }
+        }
+    }
+}
+
+/// The compression of a file that begins so.
+fn compression(magic: &[u8]) -> Option<&'static str> {
+    match magic {
+        [0x1f, 0x8b, ..] => Some("gzip"),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("zstd"),
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => Some("xz"),
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, _] => Some("bzip2"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> TraceName {
+        OsString::from(text).into()
+    }
+
+    #[test]
+    fn names_tell_files_from_the_rest() {
+        for (text, stem, is_file) in [
+            ("a/web.csv.gz", "web", true),
+            ("web", "web", true),
+            ("/x/.hidden.csv", "hidden", true),
+            ("..", "gen", true),
+            ("-", "stdin", false),
+            ("gen:zipf:theta=1", "gen", false),
+        ] {
+            let name = name(text);
+            assert_eq!((name.stem().as_str(), name.path().is_some()), (stem, is_file), "{text}");
+        }
+        assert_eq!((name("-").to_string(), name("a b").to_string()), ("stdin".into(), "a b".into()));
+    }
+
+    #[test]
+    fn a_workload_is_read_in_batches() {
+        let mut input = name("gen:sequential:blocks=5,requests=5").open(None).unwrap();
+        let mut requests = Vec::new();
+        assert!(input.read_batch(&mut requests, 3).unwrap());
+        assert_eq!(requests.len(), 3);
+        assert!(input.read_batch(&mut requests, 3).unwrap());
+        assert!(!input.read_batch(&mut requests, 3).unwrap());
+        assert_eq!(
+            requests.iter().map(|request| request.offset).collect::<Vec<_>>(),
+            [0, 4096, 8192, 12288, 16384]
+        );
+        assert_eq!(
+            (input.format(), input.compression(), input.volumes()),
+            (None, None, &[Volume::new("gen", 0)][..])
+        );
+    }
+
+    #[test]
+    fn what_is_no_trace_says_what_to_do() {
+        let problem = |text| name(text).open(None).err().expect("a problem").to_string();
+        let workload = problem("gen:zipf:requests=1");
+        assert!(
+            workload.starts_with("error: gen:zipf:requests=1: no such workload: phase 1: "),
+            "{workload}"
+        );
+        assert!(workload.contains("\nhelp: write it as in gen:zipf:"), "{workload}");
+        let missing = problem("/nonexistent/trace.csv");
+        assert!(missing.starts_with("error: /nonexistent/trace.csv: cannot be opened: "), "{missing}");
+    }
+}

@@ -1,0 +1,193 @@
+//! The report for people: a table for each workload, the change of popularity, and the paper's claims beside what was found.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use larder_daemon::units::HumanSize;
+use larder_policy::spec::PolicySpec;
+
+use super::change::{Change, Response};
+use super::claims::{Claim, Finding};
+use super::evidence::{HIT_RATIO_MIN, is_saving_of_merit};
+use super::percent::{digits, percent, short, signed};
+use super::study::{BLOCK, Counted, Point, Study, Tally};
+use crate::simulate::number::{compact, grouped};
+
+/// The paper.
+pub const PAPER: &str = "Huang, Wei, Chen, Chen, Feng: \"Improving Flash-based Disk Cache with Lazy Adaptive Replacement\", MSST 2013";
+
+/// No lines but the one below the headings.
+const LINES: &str = "     ──            ";
+
+/// The policies whose SSD writes and intervals are shown.
+const SHOWN: [PolicySpec; 3] = [PolicySpec::Lru, PolicySpec::Arc, PolicySpec::Larc];
+
+/// All that was found.
+pub struct Report<'a> {
+    /// Over each workload.
+    pub studies: &'a [Study],
+    /// What follows for the paper's claims.
+    pub claims: Vec<Claim>,
+}
+
+impl Report<'_> {
+    /// Everything, in lines of at most `width` columns where the words allow it.
+    pub fn render(&self, width: u16) -> String {
+        let mut text = format!("{PAPER}, sections IV-B and IV-C\n{}", self.legend());
+        for study in self.studies {
+            text.push_str(&self::study(study, width));
+        }
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "\nThe paper's claims, and these {} workloads", self.studies.len());
+        put(&mut text, claims(&self.claims), width);
+        text
+    }
+
+    fn legend(&self) -> String {
+        let mut text = format!(
+            "Write-back, blocks of {}. Hit ratios count blocks, read and written. W = write hits + replacements: blocks written to the SSD;\n\
+             each block that enters is a replacement. LARC's gain in hit ratio is a share of the other's; what it saves, of LRU's W.\n\
+             *: LARC hits less than {} of the accesses, so that its saving is no merit and not counted for the claims.\n",
+            HumanSize(BLOCK.bytes().into()),
+            short(HIT_RATIO_MIN)
+        );
+        if self.studies.iter().any(|study| study.workload.is_generated()) {
+            text.push_str("These workloads are GENERATED, not recorded: Zipf's law below a page cache. Give traces with --traces or --trace.\n");
+        }
+        text
+    }
+}
+
+fn study(study: &Study, width: u16) -> String {
+    let summary = &study.summary;
+    let mut text = format!("\n{}: {}\n", study.workload.name, study.workload.parts);
+    let dominated = if study.is_read_dominated() { "reads dominate" } else { "writes dominate" };
+    let _ = writeln!(
+        text,
+        "{dominated}: {} of {} block accesses are reads; footprint {}, {} of the accesses are to a block seen before",
+        percent(study.read_share),
+        grouped(summary.block_accesses),
+        HumanSize(summary.footprint_blocks.saturating_mul(BLOCK.bytes().into())),
+        percent(study.re_references())
+    );
+    for (counted, title) in [(Counted::Whole, "whole trace, caches empty at first"), (Counted::Half, "second half")] {
+        let _ = writeln!(text, "\n{}, {title}:", study.workload.name);
+        put(&mut text, points(study.points(counted), summary.footprint_blocks), width);
+    }
+    if let Some(change) = &study.change {
+        text.push_str(&self::change(change, width));
+    }
+    text
+}
+
+fn points(points: &[Point], footprint_blocks: u64) -> Table {
+    let policies: Vec<_> = points.first().into_iter().flat_map(|point| &point.outcomes).map(|o| title(o.policy)).collect();
+    let mut headings = ["cache", "of foot-\nprint"].map(String::from).to_vec();
+    headings.extend(group("hits, %", &policies));
+    headings.extend(group("gain, %", &["vs LRU", "vs ARC"]));
+    headings.extend(group("W, blocks", &["LRU", "ARC", "LARC"]));
+    headings.push("saved\n%".into());
+    let mut table = table(headings);
+    for point in points {
+        table.add_row(row(point, footprint_blocks));
+    }
+    flush_right(table)
+}
+
+/// The headings of neighbouring columns: what they are in common stands above the first.
+fn group(common: &str, names: &[impl AsRef<str>]) -> Vec<String> {
+    let above = |at| if at == 0 { common } else { "" };
+    names.iter().enumerate().map(|(at, name)| format!("{}\n{}", above(at), name.as_ref())).collect()
+}
+
+fn row(point: &Point, footprint_blocks: u64) -> Vec<String> {
+    let bytes = point.cache_blocks.saturating_mul(BLOCK.bytes().into());
+    let share = point.cache_blocks as f64 / footprint_blocks.max(1) as f64;
+    let mut row = vec![HumanSize(bytes).to_string(), short(share)];
+    row.extend(point.outcomes.iter().map(|outcome| digits(outcome.tally.hit_ratio())));
+    row.extend([PolicySpec::Lru, PolicySpec::Arc].map(|policy| signed(point.gain_over(policy))));
+    row.extend(SHOWN.map(|policy| compact(point.of(policy).ssd_writes())));
+    let mark = if is_saving_of_merit(point) { " " } else { "*" };
+    row.push(point.saving().map_or("-".into(), |saving| format!("{}{mark}", digits(saving))));
+    row
+}
+
+fn change(change: &Change, width: u16) -> String {
+    let bytes = change.cache_blocks.saturating_mul(BLOCK.bytes().into());
+    let mut text = format!(
+        "\nThe change, in a cache of {}: hit ratio and replacement rate in intervals of {} block accesses\n",
+        HumanSize(bytes),
+        grouped(change.every)
+    );
+    put(&mut text, intervals(change), width);
+    for policy in SHOWN {
+        let _ = writeln!(text, "{}: {}", title(policy), response(&change.response(policy)));
+    }
+    text
+}
+
+fn intervals(change: &Change) -> Table {
+    let names = SHOWN.map(title);
+    let mut headings = vec!["from access\n(change at 0)".to_owned()];
+    headings.extend(group("hits, %", &names));
+    headings.extend(group("replaced, %", &names));
+    let mut table = table(headings);
+    for at in change.around() {
+        let tally = |policy| change.series.iter().find(|(of, _)| *of == policy).and_then(|(_, series)| series.get(at));
+        let cells = |value: fn(&Tally) -> f64| SHOWN.map(|policy| tally(policy).map_or("-".into(), |tally| digits(value(tally)))).to_vec();
+        let (from, sign) = if at < change.at { (change.at - at, "-") } else { (at - change.at, "") };
+        let from = format!("{sign}{}", grouped(from as u64 * change.every));
+        table.add_row([vec![from], cells(Tally::hit_ratio), cells(Tally::replacement_rate)].concat());
+    }
+    flush_right(table)
+}
+
+fn response(response: &Response) -> String {
+    let within = |accesses: Option<u64>| accesses.map_or("never".into(), |accesses| format!("within {} accesses", grouped(accesses)));
+    format!(
+        "hit ratio {} before, {} after, {} at the end; nine tenths of the first again {}, of the last {}",
+        percent(response.before.hit_ratio()),
+        percent(response.after.hit_ratio()),
+        percent(response.end.hit_ratio()),
+        within(response.back_after),
+        within(response.settled_after)
+    )
+}
+
+fn claims(claims: &[Claim]) -> Table {
+    let mut table = table(["claim", "paper", "here, whole traces", "here, second halves"].map(String::from).to_vec());
+    let told = |finding: &Finding| format!("{}: {}; {}", finding.verdict.as_str(), finding.because, finding.here);
+    for claim in claims {
+        let half = claim.half.as_ref().map_or("-".into(), told);
+        table.add_row([claim.text.to_owned(), claim.paper.to_owned(), told(&claim.whole), half]);
+    }
+    table
+}
+
+/// How a policy is called in the paper.
+fn title(policy: PolicySpec) -> String {
+    match policy {
+        PolicySpec::Belady => "FIF".into(),
+        policy => policy.name().to_uppercase(),
+    }
+}
+
+fn table(headings: Vec<String>) -> Table {
+    let mut table = Table::new();
+    table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(headings);
+    table
+}
+
+fn flush_right(mut table: Table) -> Table {
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+        column.set_padding((1, 0));
+    }
+    table
+}
+
+fn put(text: &mut String, mut table: Table, width: u16) {
+    let table = table.set_width(width).to_string();
+    text.extend(table.lines().flat_map(|line| [line.trim_end(), "\n"]));
+}

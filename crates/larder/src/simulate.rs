@@ -1,0 +1,181 @@
+//! `larder simulate`: what caches of many sizes under many policies would do with a trace.
+
+mod amount;
+mod csv;
+mod input;
+mod matrix;
+pub mod number;
+mod options;
+pub mod output;
+mod plot;
+pub mod progress;
+mod report;
+pub mod size;
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::thread;
+
+use larder_policy::spec::CachingSpec;
+use larder_sim::{Futures, Plan, RunResult, RunSpec, SimError, Simulated, Span, Survey};
+use larder_trace::TraceError;
+
+use crate::problem::Problem;
+use crate::table;
+use amount::Warmup;
+use input::Opened;
+pub use options::Options;
+use progress::Bar;
+use report::Head;
+
+/// Simulate what the options ask for, and tell what was found.
+pub fn run(options: &Options) -> Result<(), Problem> {
+    check_outputs(options)?;
+    let caching = matrix::caching(&options.policy, &options.admission);
+    let survey = survey(options, &caching)?;
+    let footprint_blocks = survey.as_ref().map_or(0, |survey| survey.summary.footprint_blocks);
+    let sizes = size::resolve(&options.size, options.block, footprint_blocks)?;
+    let plan = plan(options, matrix::runs(&caching, &options.write_policy, &sizes), survey.as_ref());
+    let opened = input::open(&options.trace, options.format)?;
+    let format = opened.format.clone();
+    let simulated = simulate(options, opened, &plan, survey.as_ref())?;
+    if simulated.runs.first().is_some_and(|run| run.totals.requests == 0) && simulated.summary.requests() > 0
+    {
+        let what = format!("nothing is left to count: the warm-up takes all of {}", options.trace);
+        return Err(Problem::new(what, "give a shorter --warmup"));
+    }
+    let trace = input::short_name(&options.trace);
+    let head = Head { trace: &trace, format: &format, summary: &simulated.summary, block: options.block };
+    tell(options, &head, &simulated.runs)
+}
+
+/// The first pass over the trace, if anything needs one.
+fn survey(options: &Options, caching: &[CachingSpec]) -> Result<Option<Survey>, Problem> {
+    let mut futures = Futures::default();
+    for &caching in caching {
+        options.write_policy.iter().for_each(|&write| futures.need(caching, write));
+    }
+    let shares = options.size.iter().any(size::SizeChoice::is_share);
+    if !shares && futures.is_none() && !matches!(options.warmup, Warmup::Share(_)) {
+        return Ok(None);
+    }
+    if input::is_passing(&options.trace) {
+        let what =
+            format!("{} can be read only once, but the trace must be looked at beforehand", options.trace);
+        let help = "give sizes in bytes (--size 1GiB), no share as --warmup, and no policy belady; or a trace in a file";
+        return Err(Problem::new(what, help));
+    }
+    let opened = input::open(&options.trace, options.format)?;
+    let bar = Bar::new("reading", expected(options, None), opened.meter, options.quiet);
+    let told = |progress| bar.tell(progress);
+    let survey = larder_sim::survey(opened.source, options.block, options.limit, futures, told)?;
+    bar.finish();
+    if shares && survey.summary.footprint_blocks == 0 {
+        let what =
+            format!("{} holds no reads or writes: a share of its footprint is no cache size", options.trace);
+        return Err(Problem::new(what, "give another trace, or sizes in bytes (--size 1GiB)"));
+    }
+    Ok(Some(survey))
+}
+
+fn plan(options: &Options, runs: Vec<RunSpec>, survey: Option<&Survey>) -> Plan {
+    let requests = survey.map_or(0, |survey| survey.summary.requests());
+    let warmup = match options.warmup {
+        Warmup::After(span) => span,
+        Warmup::Share(share) => Span::Requests((requests as f64 * share).round() as u64),
+    };
+    Plan {
+        runs,
+        block: options.block,
+        warmup,
+        every: options.interval.map(|interval| interval.0),
+        limit: options.limit,
+        seed: options.seed,
+        threads: options
+            .threads
+            .or_else(|| thread::available_parallelism().ok())
+            .unwrap_or(NonZero::<usize>::MIN),
+    }
+}
+
+fn simulate(
+    options: &Options,
+    opened: Opened,
+    plan: &Plan,
+    survey: Option<&Survey>,
+) -> Result<Simulated, Problem> {
+    let requests = expected(options, survey.map(|survey| survey.summary.requests()));
+    let what = format!("simulating {} caches", plan.runs.len());
+    let bar = Bar::new(&what, requests, opened.meter, options.quiet);
+    let simulated = larder_sim::simulate(opened.source, plan, survey, |progress| bar.tell(progress))?;
+    bar.finish();
+    Ok(simulated)
+}
+
+/// Reads and writes that will come, where that is known.
+fn expected(options: &Options, seen: Option<u64>) -> Option<u64> {
+    let requests = seen.or_else(|| input::requests(&options.trace))?;
+    Some(options.limit.map_or(requests, |limit| limit.min(requests)))
+}
+
+/// A name of a file that cannot be is told before the work, not after it.
+fn check_outputs(options: &Options) -> Result<(), Problem> {
+    if options.json == Some(None) && options.csv == Some(None) {
+        let what = "stdout cannot take both JSON and CSV";
+        return Err(Problem::new(what, "name a file for one of them: --csv=runs.csv"));
+    }
+    if let Some(path) = &options.plot {
+        plot::check(path)?;
+    }
+    let files = [&options.series, &options.plot].into_iter().flatten();
+    let files = files.chain([&options.json, &options.csv].into_iter().flatten().flatten());
+    files.map(PathBuf::as_path).try_for_each(output::check)
+}
+
+fn tell(options: &Options, head: &Head<'_>, runs: &[RunResult]) -> Result<(), Problem> {
+    let to = |file: &Option<PathBuf>, text: &str| match file {
+        Some(file) => output::save(file, text),
+        None => output::print(text),
+    };
+    if let Some(file) = &options.json {
+        to(file, &json(runs)?)?;
+    }
+    if let Some(file) = &options.csv {
+        to(file, &csv::runs(runs))?;
+    }
+    if let Some(file) = &options.series {
+        output::save(file, &csv::series(runs))?;
+    }
+    if let Some(file) = &options.plot {
+        plot::save(file, head, runs)?;
+    }
+    let stdout_is_taken = options.json == Some(None) || options.csv == Some(None);
+    if stdout_is_taken || options.quiet {
+        return Ok(());
+    }
+    output::print(&report::render(head, runs, table::terminal_width()))
+}
+
+fn json(runs: &[RunResult]) -> Result<String, Problem> {
+    let json = serde_json::to_string_pretty(runs);
+    json.map(|json| json + "\n")
+        .map_err(|error| Problem::new(error, "tell the authors: results always fit JSON"))
+}
+
+impl From<SimError<TraceError>> for Problem {
+    fn from(error: SimError<TraceError>) -> Self {
+        let help = match error {
+            SimError::Source(error) => return error.into(),
+            SimError::CacheSize { .. } => "give a smaller --size, or a larger --block",
+            SimError::TooManyRuns { .. } => "ask for fewer policies or sizes at a time",
+            SimError::EmptyInterval | SimError::TooManyIntervals { .. } => {
+                "give a longer --interval, or fewer runs"
+            }
+            SimError::NoForesight(_) | SimError::TooLong(_) => {
+                "take a shorter part of the trace (--limit), or leave belady out"
+            }
+            SimError::TooManySegments(_) => "give a larger --block",
+        };
+        Self::new(error, help)
+    }
+}

@@ -1,0 +1,91 @@
+//! The options of `larder simulate`.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use clap::Args;
+use larder_daemon::units::parse_size;
+use larder_policy::spec::AdmissionSpec;
+use larder_sim::{BlockSize, WritePolicy};
+use larder_trace::Format;
+
+use super::amount::{Interval, Warmup};
+use super::matrix::PolicyChoice;
+use super::size::SizeChoice;
+use crate::input::TraceName;
+
+/// Sizes where none are given.
+const SIZES: &str = "1%,2%,5%,10%,20%,30%,50%";
+
+/// Options of `larder simulate`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Options {
+    /// The trace: a file (compressed or not), `-` for stdin, or `gen:SPEC` for a generated one.
+    #[arg(value_name = "TRACE")]
+    pub trace: TraceName,
+    /// The trace's format, where its content does not tell.
+    #[arg(short, long)]
+    pub format: Option<Format>,
+    /// Replacement policies, or `all` (Belady's aside). `arc+nth:3` is ARC behind an admission policy.
+    #[arg(short, long, value_name = "P,…", value_delimiter = ',', default_value = "lru,arc,larc,s3-fifo")]
+    pub policy: Vec<PolicyChoice>,
+    /// Admission policies to put in front of each: always, larc, nth:N, bloom, prob:P.
+    #[arg(short, long, value_name = "A,…", value_delimiter = ',', default_value = "always")]
+    pub admission: Vec<AdmissionSpec>,
+    /// Write policies: wb, wt, wt-noalloc, ro, wo.
+    #[arg(short, long, value_name = "W,…", value_delimiter = ',', default_value = "wb")]
+    pub write_policy: Vec<WritePolicy>,
+    /// Cache sizes: bytes (`10GiB`), shares of the footprint (`5%`), or a range of either (`1%..50%:10`: ten sizes).
+    #[arg(short, long, value_name = "SIZE,…", value_delimiter = ',', default_value = SIZES)]
+    pub size: Vec<SizeChoice>,
+    /// The unit of caching, a power of two from 512 to 128KiB.
+    #[arg(short, long, value_name = "SIZE", default_value = "4KiB", value_parser = block_size)]
+    pub block: BlockSize,
+    /// What to let pass before counting starts: requests (`100000`), a share of them (`20%`) or trace time (`10min`).
+    #[arg(long, value_name = "AMOUNT", default_value = "0")]
+    pub warmup: Warmup,
+    /// Also count interval by interval: by requests (`100000`) or by trace time (`10min`).
+    #[arg(long, value_name = "AMOUNT")]
+    pub interval: Option<Interval>,
+    /// Write the counts of the intervals to a CSV file.
+    #[arg(long, value_name = "FILE", requires = "interval")]
+    pub series: Option<PathBuf>,
+    /// Print the runs as a JSON list instead of the table; with `=FILE`, write it there beside the table.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    pub json: Option<Option<PathBuf>>,
+    /// Print the runs as CSV instead of the table; with `=FILE`, write it there beside the table.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    pub csv: Option<Option<PathBuf>>,
+    /// Draw hit ratio and SSD writes over cache size: a file ending in .svg, .png or .html.
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Threads to work with [default: one per core].
+    #[arg(short, long, value_name = "N")]
+    pub threads: Option<NonZero<usize>>,
+    /// Seed of the policies that draw lots.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Take only the first N reads and writes.
+    #[arg(short = 'n', long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Show no progress, and no table.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+const AFTER_HELP: &str = "\
+A request hits if all its blocks hit; reads and writes are requests. Shares of the footprint (the distinct blocks of the
+trace) and of the requests take a first pass over the trace, so they cannot be had of stdin. So does the policy belady,
+which looks ahead: it takes 8 bytes of memory per block access and run. larc keeps its own admission policy.
+
+Examples:
+  larder simulate trace.csv.gz
+  larder simulate trace.csv.gz --policy all --size 1%..50%:12 --plot curves.html
+  larder simulate trace.csv.gz --policy lru,larc --write-policy wb,wt,ro --size 10GiB --json
+  larder simulate gen:zipf:theta=1.0,blocks=100000,requests=1000000 --policy lru,belady --warmup 20%";
+
+fn block_size(text: &str) -> Result<BlockSize, String> {
+    let bytes = parse_size(text).map_err(|error| error.to_string())?;
+    BlockSize::new(bytes).map_err(|error| error.to_string())
+}

@@ -1,0 +1,144 @@
+//! What a simulation found, as tables for people, readable at 120 columns.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use larder_daemon::units::HumanSize;
+use larder_sim::{BlockSize, RunResult, Summary};
+
+use super::number::{compact, grouped, percent};
+
+/// No lines but the one below the headings.
+const LINES: &str = "     ──            ";
+
+const HEADINGS: [&str; 11] = [
+    "size",
+    "of foot-\nprint",
+    "policy",
+    "request\nhits",
+    "read\nhits",
+    "SSD\nfills",
+    "SSD guest\nwrites",
+    "SSD\nwritten",
+    "backing\nreads",
+    "backing\nwrites",
+    "dirty\nevictions",
+];
+
+/// Columns of words, flush left.
+const WORDS: [usize; 1] = [2];
+
+/// What is told of the trace.
+pub struct Head<'a> {
+    /// Its name.
+    pub trace: &'a str,
+    /// Its format.
+    pub format: &'a str,
+    /// What it holds.
+    pub summary: &'a Summary,
+    /// The unit of caching.
+    pub block: BlockSize,
+}
+
+/// Everything, in lines of at most `width` columns where the words allow it.
+pub fn render(head: &Head<'_>, runs: &[RunResult], width: u16) -> String {
+    let mut text = head.to_string();
+    for runs in runs.chunk_by(|a, b| a.write_policy == b.write_policy) {
+        let table = table(runs).set_width(width).to_string();
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "\nwrite policy {}", runs[0].write_policy);
+        text.extend(table.lines().flat_map(|line| [line.trim_end(), "\n"]));
+    }
+    let size = HumanSize(head.block.bytes().into());
+    let _ = writeln!(
+        text,
+        "\nIn blocks of {size}; at each size the most request hits come first, * has the fewest SSD writes."
+    );
+    text
+}
+
+impl std::fmt::Display for Head<'_> {
+    /// One line, or two where the trace holds flushes or discards.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Summary { reads, flushes, discards, footprint_blocks, .. } = *self.summary;
+        let requests = self.summary.requests();
+        let reads = (requests > 0).then(|| reads as f64 / requests as f64);
+        let footprint = HumanSize(footprint_blocks.saturating_mul(self.block.bytes().into()));
+        write!(f, "{} ({}): {} requests, ", self.trace, self.format, grouped(requests))?;
+        writeln!(f, "{} reads, footprint {footprint}", percent(reads))?;
+        if flushes + discards > 0 {
+            writeln!(f, "and {} flushes, {} discards", grouped(flushes), grouped(discards))?;
+        }
+        Ok(())
+    }
+}
+
+/// How a run's policies are called together: `arc`, `arc+nth:3`.
+pub fn caching(run: &RunResult) -> String {
+    match (run.policy.as_str(), run.admission.as_str()) {
+        ("larc", _) | (_, "always") => run.policy.clone(),
+        (policy, admission) => format!("{policy}+{admission}"),
+    }
+}
+
+fn table(runs: &[RunResult]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(HEADINGS);
+    for runs in runs.chunk_by(|a, b| a.cache_bytes == b.cache_bytes) {
+        table.add_rows(of_one_size(runs));
+    }
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 1));
+        if !WORDS.contains(&index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// The runs of one size, the one with the most hits first. Only the first names the size.
+fn of_one_size(runs: &[RunResult]) -> Vec<[String; 11]> {
+    let written = || runs.iter().map(|run| run.totals.ssd_writes.total);
+    let fewest = written().min().filter(|&fewest| written().any(|total| total > fewest));
+    let mut sorted: Vec<_> = runs.iter().collect();
+    sorted.sort_by_key(|run| std::cmp::Reverse(run.totals.request_hits));
+    let rows = sorted.iter().enumerate().map(|(at, run)| {
+        let mut row = row(run, fewest == Some(run.totals.ssd_writes.total));
+        if at > 0 {
+            row[..2].fill_with(String::new);
+        }
+        row
+    });
+    rows.collect()
+}
+
+fn row(run: &RunResult, fewest: bool) -> [String; 11] {
+    let totals = &run.totals;
+    let footprint = run.footprint_blocks.saturating_mul(run.block_bytes.into());
+    let written = HumanSize(totals.ssd_writes.total.saturating_mul(run.block_bytes.into()));
+    [
+        HumanSize(run.cache_bytes).to_string(),
+        share(run.cache_bytes, footprint),
+        caching(run),
+        percent(totals.request_hit_ratio),
+        percent(totals.read_hit_ratio),
+        compact(totals.ssd_writes.fill),
+        compact(totals.ssd_writes.guest_write),
+        format!("{written}{}", if fewest { "*" } else { " " }),
+        compact(totals.backing_reads),
+        compact(totals.backing_writes),
+        compact(totals.dirty_evictions),
+    ]
+}
+
+fn share(part: u64, whole: u64) -> String {
+    match whole {
+        0 => "-".into(),
+        _ if part > whole => "> 100 %".into(),
+        _ => {
+            let percent = format!("{:.2}", part as f64 * 100.0 / whole as f64);
+            format!("{} %", percent.trim_end_matches('0').trim_end_matches('.'))
+        }
+    }
+}
