@@ -42,7 +42,9 @@ impl BlockSize {
         let Request { kind, offset, len, .. } = *request;
         let end = offset.saturating_add(len.into());
         match kind {
-            RequestKind::Read | RequestKind::Write if len > 0 => offset >> self.shift..((end - 1) >> self.shift) + 1,
+            RequestKind::Read | RequestKind::Write if len > 0 => {
+                offset >> self.shift..((end - 1) >> self.shift) + 1
+            }
             RequestKind::Discard => {
                 let first = (offset >> self.shift) + u64::from(!offset.is_multiple_of(self.bytes().into()));
                 first..first.max(end >> self.shift)
@@ -168,7 +170,10 @@ mod tests {
         let blocks = SEGMENT_BLOCKS - 2..SEGMENT_BLOCKS + 3;
         assert_eq!(keys.extend(&mut out, 7, &blocks, 4), Ok(4));
         assert_eq!(keys.extend(&mut out, 7, &(blocks.start + 4..blocks.end), 4), Ok(1));
-        assert_eq!(out, [u64::from(u32::MAX) - 1, u64::from(u32::MAX), 1 << 32, (1 << 32) + 1, (1 << 32) + 2]);
+        assert_eq!(
+            out,
+            [u64::from(u32::MAX) - 1, u64::from(u32::MAX), 1 << 32, (1 << 32) + 1, (1 << 32) + 2]
+        );
         assert_eq!(keys.extend(&mut out, 7, &(5..5), 4), Ok(0));
     }
 

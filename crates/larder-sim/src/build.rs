@@ -3,8 +3,8 @@
 use larder_policy::Cache;
 use larder_policy::admission::AnyAdmission;
 use larder_policy::replacement::{
-    aging_lfu::AgingLfu, arc::Arc, clock::Clock, fifo::Fifo, lfu::Lfu, lirs::Lirs, lru::Lru, mq::Mq, random::Random,
-    s3fifo::S3Fifo, sieve::Sieve, twoq::TwoQ, wtinylfu::WTinyLfu,
+    aging_lfu::AgingLfu, arc::Arc, clock::Clock, fifo::Fifo, lfu::Lfu, lirs::Lirs, lru::Lru, mq::Mq,
+    random::Random, s3fifo::S3Fifo, sieve::Sieve, twoq::TwoQ, wtinylfu::WTinyLfu,
 };
 use larder_policy::spec::PolicySpec;
 

@@ -129,7 +129,10 @@ mod tests {
         assert_eq!(cuts(Span::Requests(1), by_two, &[0; 6]), [None, M, None, I, None, I]);
         // Intervals are counted from the start of counting (15); those without requests are left out.
         let by_ten = Some(Span::TimeNs(10));
-        assert_eq!(cuts(Span::TimeNs(10), by_ten, &[5, 15, 24, 26, 29, 35, 99]), [None, M, None, I, None, I, I]);
+        assert_eq!(
+            cuts(Span::TimeNs(10), by_ten, &[5, 15, 24, 26, 29, 35, 99]),
+            [None, M, None, I, None, I, I]
+        );
     }
 
     #[test]

@@ -126,10 +126,12 @@ impl<S: Source> Feed<S> {
     /// Count the blocks that reads and writes access: a whole batch at a time, for its memory to be fetched together, where no discard comes between.
     fn count(&mut self, batch: &Batch) {
         let mut begin = 0;
-        let discards = batch.pieces.iter().enumerate().filter(|(_, piece)| piece.kind == RequestKind::Discard);
+        let discards =
+            batch.pieces.iter().enumerate().filter(|(_, piece)| piece.kind == RequestKind::Discard);
         let stretches = discards.map(|(at, _)| at).chain([batch.pieces.len()]);
         for at in stretches {
-            let start_of = |at: usize| at.checked_sub(1).map_or(0, |before| batch.pieces[before].end as usize);
+            let start_of =
+                |at: usize| at.checked_sub(1).map_or(0, |before| batch.pieces[before].end as usize);
             let accesses = start_of(begin)..start_of(at);
             self.summary.block_accesses += accesses.len() as u64;
             if let Some(footprint) = &mut self.footprint {
@@ -153,7 +155,11 @@ impl<S: Source> Feed<S> {
         Ok(next)
     }
 
-    fn begin(&mut self, batch: &mut Batch, request: Request) -> Result<(Request, Range<u64>), SimError<S::Error>> {
+    fn begin(
+        &mut self,
+        batch: &mut Batch,
+        request: Request,
+    ) -> Result<(Request, Range<u64>), SimError<S::Error>> {
         if let Some(cut) = self.clock.tick(&request) {
             batch.cut(cut);
             if self.clock.intervals().len() > self.intervals_max {
@@ -171,12 +177,79 @@ impl<S: Source> Feed<S> {
         Ok((request, blocks))
     }
 
-    fn add(&mut self, batch: &mut Batch, request: Request, blocks: Range<u64>) -> Result<(), SimError<S::Error>> {
+    fn add(
+        &mut self,
+        batch: &mut Batch,
+        request: Request,
+        blocks: Range<u64>,
+    ) -> Result<(), SimError<S::Error>> {
         let room = batch.room();
         let added = self.keys.extend(&mut batch.keys, request.volume, &blocks, room)?;
         let rest = blocks.start + added..blocks.end;
         batch.end_piece(request.kind, rest.is_empty());
         self.rest = (!rest.is_empty()).then_some((request, rest));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{ACCESSES, PIECES};
+    use crate::{Requests, Span};
+
+    fn request(kind: RequestKind, offset: u64, len: u32) -> Request {
+        Request { time_ns: 0, volume: 0, kind, offset, len }
+    }
+
+    fn batches(requests: Vec<Request>) -> (Vec<Batch>, Summary) {
+        let clock = Clock::new(Span::Requests(0), None);
+        let mut feed = Feed::new(Requests(requests.into_iter()), BlockSize::DEFAULT, None, clock);
+        let mut batches = Vec::new();
+        let mut batch = Batch::default();
+        while feed.fill(&mut batch).unwrap() {
+            batches.push(std::mem::take(&mut batch));
+        }
+        (batches, feed.summary())
+    }
+
+    #[test]
+    fn a_batch_is_bounded_whatever_the_requests() {
+        let huge = request(RequestKind::Discard, 0, u32::MAX);
+        let flushes = vec![request(RequestKind::Flush, 0, 0); PIECES + 1];
+        let (batches, summary) = batches([vec![huge; 2], flushes].concat());
+        assert!(batches.iter().all(|batch| batch.keys.len() <= ACCESSES && batch.pieces.len() <= PIECES));
+        assert!(batches.iter().all(|batch| batch.keys.len() == batch.hashes.len()));
+        let keys: usize = batches.iter().map(|batch| batch.keys.len()).sum();
+        assert_eq!(keys, 2 * ((1 << 20) - 1));
+        let ends = batches.iter().flat_map(|batch| &batch.pieces).filter(|piece| piece.last).count();
+        assert_eq!((ends, summary.discards, summary.flushes), (PIECES + 3, 2, PIECES as u64 + 1));
+        assert!(batches.iter().map(|batch| batch.first_access).is_sorted());
+    }
+
+    #[test]
+    fn discards_are_no_part_of_the_footprint() {
+        let (_, summary) = batches(vec![
+            request(RequestKind::Discard, 0, 8192),
+            request(RequestKind::Read, 0, 4096),
+            request(RequestKind::Write, 0, 8192),
+            request(RequestKind::Discard, 1 << 20, 8192),
+            request(RequestKind::Flush, 0, 0),
+            request(RequestKind::Read, 1 << 30, 1),
+            request(RequestKind::Discard, 1 << 21, 8192),
+        ]);
+        assert_eq!((summary.footprint_blocks, summary.block_accesses, summary.requests()), (3, 4, 3));
+    }
+
+    #[test]
+    fn cuts_come_before_the_requests_that_they_are_for() {
+        let clock = Clock::new(Span::Requests(1), Some(Span::Requests(2)));
+        let requests = vec![request(RequestKind::Read, 0, 4096); 6];
+        let mut feed = Feed::new(Requests(requests.into_iter()), BlockSize::DEFAULT, None, clock);
+        let mut batch = Batch::default();
+        assert!(feed.fill(&mut batch).unwrap());
+        use crate::batch::Cut::{Interval, Measure};
+        assert_eq!(batch.cuts, [(1, Measure), (3, Interval), (5, Interval)]);
+        assert!(!feed.fill(&mut batch).unwrap());
     }
 }

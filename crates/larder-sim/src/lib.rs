@@ -48,7 +48,7 @@ pub use clock::Span;
 pub use counters::Counters;
 pub use feed::Summary;
 pub use foresight::Futures;
-pub use plan::{CACHE_BLOCKS_MAX, Plan, RunSpec};
+pub use plan::{CACHE_BLOCKS_MAX, Plan, RUNS_MAX, RunSpec};
 pub use result::{IntervalResult, RunResult, SsdWrites, Totals};
 pub use simulate::{Progress, SERIES_ROWS_MAX, SimError, Simulated, Survey, simulate, survey};
 pub use source::{Requests, Source};

@@ -9,6 +9,9 @@ use crate::{BlockSize, Span, WritePolicy};
 /// Blocks of the largest cache: 4 TiB in blocks of 4 KiB. Policies count blocks, and what they remember beside them, in 32 bits.
 pub const CACHE_BLOCKS_MAX: u64 = 1 << 30;
 
+/// Runs in one pass: each holds its own cache.
+pub const RUNS_MAX: usize = 10_000;
+
 /// One run: a cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunSpec {

@@ -28,9 +28,11 @@ pub(crate) fn drive<S: Source>(
     threads: NonZero<usize>,
     watch: Watch<'_, S>,
 ) -> Result<(), SimError<S::Error>> {
+    // More than one per run and one that reads would find nothing to do.
+    let threads = threads.get().min(runs.len() + 1);
     let pool = Pool { board: Mutex::new(Board::new(feed, runs, watch)), changed: Condvar::new() };
     thread::scope(|scope| {
-        for _ in 1..threads.get() {
+        for _ in 1..threads {
             scope.spawn(|| pool.work());
         }
         pool.work();
@@ -159,7 +161,10 @@ impl<'a, S: Source> Board<'a, S> {
         if self.failed.is_some() || self.broken {
             return Next::End;
         }
-        if !self.ended && self.window.len() < WINDOW && let Some(reader) = self.reader.take() {
+        if !self.ended
+            && self.window.len() < WINDOW
+            && let Some(reader) = self.reader.take()
+        {
             return Next::Work(Work::Read(reader, self.spare.pop().unwrap_or_default()));
         }
         let read = self.first + self.window.len() as u64;

@@ -126,7 +126,14 @@ mod tests {
 
     #[test]
     fn ratios_name_their_parts() {
-        let counters = Counters { requests: 4, request_hits: 1, block_reads: 8, read_hits: 6, fills: 2, ..Counters::default() };
+        let counters = Counters {
+            requests: 4,
+            request_hits: 1,
+            block_reads: 8,
+            read_hits: 6,
+            fills: 2,
+            ..Counters::default()
+        };
         let totals = Totals::from(Counters { guest_writes: 5, ..counters });
         assert_eq!((totals.request_hit_ratio, totals.read_hit_ratio), (Some(0.25), Some(0.75)));
         assert_eq!(totals.ssd_writes, SsdWrites { fill: 2, guest_write: 5, total: 7 });

@@ -104,9 +104,13 @@ impl<P: Simulated> PolicyRun<P> {
             RequestKind::Write => {
                 self.counters.block_writes += blocks;
                 match self.write {
-                    WritePolicy::WriteBack | WritePolicy::WriteOnly => self.each(batch, range, Self::write_back),
+                    WritePolicy::WriteBack | WritePolicy::WriteOnly => {
+                        self.each(batch, range, Self::write_back)
+                    }
                     WritePolicy::WriteThrough => self.each(batch, range, Self::write_through::<true>),
-                    WritePolicy::WriteThroughNoAllocate => self.each(batch, range, Self::write_through::<false>),
+                    WritePolicy::WriteThroughNoAllocate => {
+                        self.each(batch, range, Self::write_through::<false>)
+                    }
                     WritePolicy::ReadOnly => self.each(batch, range, Self::write_around),
                 }
             }

@@ -6,7 +6,10 @@ use std::num::NonZero;
 
 use common::{requests, run_of, simulate_all, timeless};
 use larder_policy::spec::{AdmissionSpec, CachingSpec, PolicySpec};
-use larder_sim::{Counters, Futures, Plan, Requests, RunResult, RunSpec, Simulated, Span, Totals, WritePolicy, simulate, survey};
+use larder_sim::{
+    Counters, Futures, Plan, Requests, RunResult, RunSpec, Simulated, Span, Totals, WritePolicy, simulate,
+    survey,
+};
 use larder_trace::{GeneratorSpec, Request};
 use proptest::prelude::*;
 
@@ -42,7 +45,10 @@ fn check(result: &RunResult, capacity: u64) {
     match result.write_policy.as_str() {
         "wb" => assert!(result.dirty_blocks + t.dirty_evictions <= ssd.guest_write, "{name}"),
         // All that is in a cache which only writes enter is dirty.
-        "wo" => assert_eq!((result.dirty_blocks, t.dirty_evictions, t.fills), (result.resident_blocks, t.evictions, 0)),
+        "wo" => assert_eq!(
+            (result.dirty_blocks, t.dirty_evictions, t.fills),
+            (result.resident_blocks, t.evictions, 0)
+        ),
         "ro" => assert_eq!((result.dirty_blocks, t.write_hits, ssd.guest_write), (0, 0, 0), "{name}"),
         _ => assert_eq!((result.dirty_blocks, t.dirty_evictions, t.invalidations), (0, 0, 0), "{name}"),
     }
@@ -53,8 +59,8 @@ fn simulate_surveyed(requests: &[Request], plan: &Plan) -> Simulated {
     let mut futures = Futures::default();
     plan.runs.iter().for_each(|run| futures.need(run.caching, run.write));
     let source = || Requests(requests.iter().copied());
-    let seen = survey(source(), plan.block, plan.limit, futures, |_| {}).unwrap();
-    simulate(source(), plan, Some(&seen), |_| {}).unwrap()
+    let seen = survey(source(), plan.block, plan.limit, futures, |_| {}).expect("readable");
+    simulate(source(), plan, Some(&seen), |_| {}).expect("a plan that can be")
 }
 
 proptest! {
@@ -137,8 +143,10 @@ fn results_do_not_depend_on_the_number_of_threads() {
         .iter()
         .flat_map(|policy| [100, 900].map(|blocks| run_of(policy, WritePolicy::WriteBack, blocks)))
         .collect();
-    let plan = Plan { warmup: Span::Requests(1000), every: Some(Span::TimeNs(5_000_000_000)), ..Plan::new(runs) };
-    let on = |threads| simulate_all(&requests, &Plan { threads: NonZero::new(threads).unwrap(), ..plan.clone() });
+    let plan =
+        Plan { warmup: Span::Requests(1000), every: Some(Span::TimeNs(5_000_000_000)), ..Plan::new(runs) };
+    let on =
+        |threads| simulate_all(&requests, &Plan { threads: NonZero::new(threads).unwrap(), ..plan.clone() });
     let alone = on(1);
     assert!(alone.runs[0].totals.block_reads > 100_000 && alone.runs[0].series.len() > 10);
     for threads in [2, 3, 16] {
@@ -173,10 +181,17 @@ fn a_survey_says_what_the_simulation_would() {
 
 #[test]
 fn a_request_larger_than_a_batch_is_one_request() {
-    let read = Request { time_ns: 0, volume: 0, kind: larder_trace::RequestKind::Read, offset: 0, len: 1 << 28 };
-    let plan = Plan::new(vec![run_of("lru", WritePolicy::WriteBack, 1 << 16), run_of("lru", WritePolicy::WriteBack, 1 << 15)]);
+    let read =
+        Request { time_ns: 0, volume: 0, kind: larder_trace::RequestKind::Read, offset: 0, len: 1 << 28 };
+    let plan = Plan::new(vec![
+        run_of("lru", WritePolicy::WriteBack, 1 << 16),
+        run_of("lru", WritePolicy::WriteBack, 1 << 15),
+    ]);
     let simulated = simulate_all(&[read; 3], &plan);
-    let found = simulated.runs.iter().map(|run| (run.totals.requests, run.totals.request_hits, run.totals.block_reads));
+    let found = simulated
+        .runs
+        .iter()
+        .map(|run| (run.totals.requests, run.totals.request_hits, run.totals.block_reads));
     assert_eq!(found.collect::<Vec<_>>(), [(3, 2, 3 << 16), (3, 0, 3 << 16)]);
     assert_eq!(simulated.summary.footprint_blocks, 1 << 16);
 }
@@ -185,6 +200,11 @@ fn a_request_larger_than_a_batch_is_one_request() {
 fn nothing_gives_nothing() {
     let plan = Plan { every: Some(Span::Requests(1)), ..Plan::new(all_runs(3)) };
     let simulated = simulate_all(&[], &plan);
-    assert!(simulated.runs.iter().all(|run| run.totals == Totals::from(Counters::default()) && run.series.is_empty()));
+    assert!(
+        simulated
+            .runs
+            .iter()
+            .all(|run| run.totals == Totals::from(Counters::default()) && run.series.is_empty())
+    );
     assert_eq!(simulated.summary.requests(), 0);
 }

@@ -8,7 +8,8 @@ use larder_trace::GeneratorSpec;
 
 fn simulate_generated(requests: u64) -> Simulated {
     let spec = format!("zipf:theta=0.8,blocks=1000,requests={requests},read=0.7");
-    let runs = ["lru", "larc", "sieve", "lru+nth:3", "fifo+bloom"].map(|policy| run_of(policy, WritePolicy::WriteBack, 200));
+    let runs = ["lru", "larc", "sieve", "lru+nth:3", "fifo+bloom"]
+        .map(|policy| run_of(policy, WritePolicy::WriteBack, 200));
     let source = Requests(spec.parse::<GeneratorSpec>().expect("a workload").open());
     simulate(source, &Plan::new(runs.into()), None, |_| {}).expect("a plan that can be")
 }

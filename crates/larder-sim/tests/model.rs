@@ -56,19 +56,28 @@ struct Model {
 impl Model {
     fn new(write: WritePolicy, capacity: usize, larc: bool) -> Self {
         let larc = larc.then(|| Larc::new(capacity as f64));
-        Self { write, capacity, lru: VecDeque::new(), dirty: BTreeMap::new(), larc, counters: Counters::default() }
+        Self {
+            write,
+            capacity,
+            lru: VecDeque::new(),
+            dirty: BTreeMap::new(),
+            larc,
+            counters: Counters::default(),
+        }
     }
 
     fn request(&mut self, request: &Request, block_bytes: u64) {
         let (first, end) = (request.offset, request.offset + u64::from(request.len));
-        let of_bytes = |bytes: std::ops::Range<u64>| bytes.start / block_bytes..bytes.end.div_ceil(block_bytes);
+        let of_bytes =
+            |bytes: std::ops::Range<u64>| bytes.start / block_bytes..bytes.end.div_ceil(block_bytes);
         let touched = if request.len == 0 { 0..0 } else { of_bytes(first..end) };
         let blocks = touched.map(|block| (request.volume, block));
         let hit = match request.kind {
             RequestKind::Flush => return self.counters.flushes += 1,
             RequestKind::Discard => {
                 self.counters.discards += 1;
-                let whole = |&(_, block): &Block| block * block_bytes >= first && (block + 1) * block_bytes <= end;
+                let whole =
+                    |&(_, block): &Block| block * block_bytes >= first && (block + 1) * block_bytes <= end;
                 return blocks.filter(whole).for_each(|block| self.discard(block));
             }
             RequestKind::Read => {
