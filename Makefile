@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo test bench fuzz lint doc
+.PHONY: build demo test bench bench-sim fuzz lint doc
 
 build:
 	@scripts/install-deps.sh build
@@ -21,6 +21,12 @@ bench:
 	@scripts/install-deps.sh bench
 	cargo build --release --locked
 	/usr/bin/python3 bench/nbd.py
+
+# Replacement policies beside libCacheSim's: accesses per second, as ratios, and memory. In about ten minutes.
+bench-sim:
+	@scripts/install-deps.sh bench
+	cargo build --release --locked -p larder-policy -p larder-trace --example replay --example msr_speed
+	/usr/bin/python3 bench/sim.py
 
 # The protocol parsers against arbitrary bytes. SECONDS_EACH=60 by default.
 SECONDS_EACH ?= 60

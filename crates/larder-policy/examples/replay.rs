@@ -11,7 +11,9 @@
 mod sequence;
 
 use larder_policy::belady::{Belady, NextUses};
-use larder_policy::replacement::{aging_lfu, arc, clock, fifo, lfu, lirs, lru, mq, random, s3fifo, sieve, twoq, wtinylfu};
+use larder_policy::replacement::{
+    aging_lfu, arc, clock, fifo, lfu, lirs, lru, mq, random, s3fifo, sieve, twoq, wtinylfu,
+};
 use larder_policy::spec::PolicySpec;
 use larder_policy::{Cache, Replacement};
 use std::error::Error;
@@ -19,6 +21,8 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
+
+const USAGE: &str = "usage: replay zipf ACCESSES OBJECTS SEED KEYS ORACLE | replay run POLICY CAPACITY KEYS";
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -31,7 +35,7 @@ fn main() -> Outcome<()> {
             write(&sequence, keys, oracle)
         }
         ["run", policy, capacity, keys] => run(policy.parse()?, capacity.parse()?, &read(keys)?),
-        _ => Err("usage: replay zipf ACCESSES OBJECTS SEED KEYS ORACLE | replay run POLICY CAPACITY KEYS".into()),
+        _ => Err(USAGE.into()),
     }
 }
 
@@ -108,6 +112,7 @@ fn processor_time() -> Outcome<Duration> {
 fn status_bytes(name: &str) -> Outcome<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("no such line in /proc/self/status")?;
+    let kibibytes =
+        line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("/proc/self/status lacks a line")?;
     Ok(kibibytes.parse::<u64>()? << 10)
 }

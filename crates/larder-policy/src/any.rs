@@ -2,7 +2,7 @@
 //!
 //! The simulator compiles a loop per policy instead, and pays for the choice once a batch.
 
-use crate::replacement::{Evicted, Replacement};
+use crate::replacement::{Evicted, Replacement, SPARED_MAX};
 use crate::replacement::{
     aging_lfu::AgingLfu, arc::Arc, clock::Clock, fifo::Fifo, lfu::Lfu, lirs::Lirs, lru::Lru,
 };
@@ -58,6 +58,10 @@ macro_rules! any_replacement {
             fn resident(&self) -> u32 {
                 match self { $(Self::$variant(policy) => policy.resident(),)* }
             }
+
+            fn memory_bytes(&self) -> usize {
+                match self { $(Self::$variant(policy) => policy.memory_bytes(),)* }
+            }
         }
     };
 }
@@ -65,7 +69,8 @@ macro_rules! any_replacement {
 any_replacement!(Fifo, Lru, Clock, Lfu, AgingLfu, Arc, Mq, TwoQ, Lirs, S3Fifo, Sieve, WTinyLfu, Random);
 
 impl AnyReplacement {
-    /// An empty policy for a partition of `capacity` blocks; `seed` is for those that draw lots.
+    /// An empty policy for a partition of `capacity` blocks; `seed` is for those that draw lots. No call to it takes long: CLOCK, SIEVE and S3-FIFO spare
+    /// [`SPARED_MAX`] blocks at most.
     ///
     /// # Panics
     /// For Belady's ([`PolicySpec::is_online`]), and for CLOCK with other than 1 to 16 bits, which does not parse.
@@ -73,15 +78,15 @@ impl AnyReplacement {
         let mut policy = match *spec {
             PolicySpec::Fifo => Self::Fifo(Fifo::new()),
             PolicySpec::Lru | PolicySpec::Larc => Self::Lru(Lru::new()),
-            PolicySpec::Clock { bits } => Self::Clock(Clock::new(bits)),
+            PolicySpec::Clock { bits } => Self::Clock(Clock::new(bits).sparing(SPARED_MAX)),
             PolicySpec::Lfu => Self::Lfu(Lfu::new()),
             PolicySpec::AgingLfu => Self::AgingLfu(AgingLfu::default()),
             PolicySpec::Arc => Self::Arc(Arc::new()),
             PolicySpec::Mq => Self::Mq(Mq::new()),
             PolicySpec::TwoQ => Self::TwoQ(TwoQ::new()),
             PolicySpec::Lirs => Self::Lirs(Lirs::new()),
-            PolicySpec::S3Fifo => Self::S3Fifo(S3Fifo::new()),
-            PolicySpec::Sieve => Self::Sieve(Sieve::new()),
+            PolicySpec::S3Fifo => Self::S3Fifo(S3Fifo::new().sparing(SPARED_MAX)),
+            PolicySpec::Sieve => Self::Sieve(Sieve::new().sparing(SPARED_MAX)),
             PolicySpec::WTinyLfu => Self::WTinyLfu(WTinyLfu::new()),
             PolicySpec::Random => Self::Random(Random::new(seed)),
             PolicySpec::Belady => panic!("Belady's policy knows the future, which a running cache does not"),

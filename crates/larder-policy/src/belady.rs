@@ -47,11 +47,6 @@ impl Belady {
         self.position = position;
     }
 
-    /// Bytes of memory held beyond the nodes and the shared [`NextUses`].
-    pub fn memory_bytes(&self) -> usize {
-        self.awaited.memory_bytes() + self.handles.capacity() * size_of::<Handle>()
-    }
-
     /// Note when the block that is used now is used next.
     #[inline]
     fn await_next<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
@@ -83,6 +78,8 @@ impl Belady {
 }
 
 impl Replacement for Belady {
+    const HIT_MOVES: bool = false;
+
     #[inline]
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
         self.stop_awaiting(nodes, handle);
@@ -115,6 +112,11 @@ impl Replacement for Belady {
 
     fn resident(&self) -> u32 {
         self.resident
+    }
+
+    /// Without the shared [`NextUses`].
+    fn memory_bytes(&self) -> usize {
+        self.awaited.memory_bytes() + self.handles.capacity() * size_of::<Handle>()
     }
 }
 

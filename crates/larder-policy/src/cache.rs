@@ -262,9 +262,11 @@ impl<P: Replacement> Cache<P> {
                 sum ^= block.node.older;
             }
         }
-        for &handle in &newer[..count] {
-            if let Some(block) = self.blocks.0.get(handle as usize) {
-                sum ^= block.node.tag;
+        if P::HIT_MOVES {
+            for &handle in &newer[..count] {
+                if let Some(block) = self.blocks.0.get(handle as usize) {
+                    sum ^= block.node.tag;
+                }
             }
         }
         sum

@@ -8,7 +8,7 @@ const SHIFT: u32 = 12;
 const CHUNK: usize = 1 << SHIFT;
 
 /// A growable array of `Copy` elements in chunks of 4096.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Chunked<T> {
     chunks: Vec<Box<[T]>>,
     len: usize,
@@ -46,6 +46,17 @@ impl<T: Copy> Chunked<T> {
         self[at] = value;
     }
 
+    /// Take the last element off. Memory is given back a chunk at a time, one that is empty staying at hand.
+    pub fn pop(&mut self) -> Option<T> {
+        let last = self.len.checked_sub(1)?;
+        let value = self[last];
+        self.len = last;
+        if self.chunks.len() * CHUNK >= last + 2 * CHUNK {
+            self.chunks.pop();
+        }
+        Some(value)
+    }
+
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         self.chunks.len() * CHUNK * size_of::<T>() + self.chunks.capacity() * size_of::<Box<[T]>>()
@@ -80,5 +91,23 @@ mod tests {
         assert_eq!(v.len(), 3 * CHUNK + 5);
         assert!((0..v.len()).all(|i| v[i] == i as u64));
         assert_eq!(v.memory_bytes() / (CHUNK * 8), 4);
+    }
+
+    #[test]
+    fn what_was_pushed_last_is_popped_first_and_its_memory_given_back() {
+        let mut v = Chunked::new();
+        (0..3 * CHUNK as u64).for_each(|i| v.push(i));
+        let chunks = |v: &Chunked<u64>| v.memory_bytes() / (CHUNK * 8);
+        for i in (CHUNK as u64..3 * CHUNK as u64).rev() {
+            assert_eq!(v.pop(), Some(i));
+        }
+        assert_eq!((v.len(), chunks(&v)), (CHUNK, 2));
+        // At the border of a chunk, pushing and popping takes no memory and gives none back.
+        for _ in 0..3 {
+            v.push(7);
+            assert_eq!((v.pop(), chunks(&v)), (Some(7), 2));
+        }
+        while v.pop().is_some() {}
+        assert_eq!((v.len(), chunks(&v)), (0, 1));
     }
 }

@@ -15,6 +15,7 @@ mod chunked;
 mod list;
 mod node;
 mod random;
+mod words;
 
 pub use cache::Cache;
 pub use chunked::Chunked;

@@ -24,6 +24,11 @@ use crate::{Handle, Nodes};
 /// Blocks looked at for one that is not pinned before a policy gives up. Blocks are pinned for as long as a device operation lasts, so hardly ever.
 pub const PIN_REACH: usize = 64;
 
+/// Used blocks that CLOCK, SIEVE and S3-FIFO spare in one [`Replacement::evict`] of a live cache, before a used one has to leave. As the policies are in their
+/// papers, a single eviction may pass over the whole cache, fifteen times even; each step is paid for by a hit before, but they come all at once, and a live cache
+/// has I/O to serve meanwhile. Each step costs a memory access, so this many take less than a millisecond. Simulations have no such limit.
+pub const SPARED_MAX: u64 = 4096;
+
 /// A block that a policy gave up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted {
@@ -44,6 +49,9 @@ pub struct Evicted {
 /// A block whose data became invalid leaves by [`remove`](Self::remove). Nothing here allocates per access once the policy has seen as many blocks as it
 /// remembers at most.
 pub trait Replacement {
+    /// True if a hit links the block elsewhere: its user then does well to fetch the neighbours' nodes with the block's, all of them ahead.
+    const HIT_MOVES: bool = true;
+
     /// A resident block was used.
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle);
 
@@ -72,4 +80,9 @@ pub trait Replacement {
 
     /// Resident blocks.
     fn resident(&self) -> u32;
+
+    /// Bytes of memory held beyond the nodes. Proportional to the blocks that this policy knew at most, whatever handles they have.
+    fn memory_bytes(&self) -> usize {
+        0
+    }
 }

@@ -81,16 +81,18 @@ contract! {
     fifo: Fifo::new(), |_, _| 0;
     clock: Clock::new(4), |_, _| 0;
     clock_with_one_bit: Clock::new(1), |_, _| 0;
+    clock_that_spares_few: Clock::new(4).sparing(3), |_, _| 0;
     sieve: Sieve::new(), |_, _| 0;
+    sieve_that_spares_few: Sieve::new().sparing(1), |_, _| 0;
     random: Random::new(7), |_, _| 0;
     arc: Arc::new(), |capacity, resident| (2 * capacity).saturating_sub(resident);
     two_q: TwoQ::new(), |capacity, _| capacity / 2;
     mq: Mq::new(), |capacity, _| 4 * capacity;
     mq_with_a_short_life: Mq::with_life_time(3), |capacity, _| 4 * capacity;
     s3_fifo: S3Fifo::new(), |capacity, _| 9 * capacity / 10;
+    s3_fifo_that_spares_few: S3Fifo::new().sparing(1), |capacity, _| 9 * capacity / 10;
     lfu: Lfu::new(), |_, _| 0;
     aging_lfu: AgingLfu::new(1), |_, _| 0;
     w_tiny_lfu: WTinyLfu::new(), |_, _| 0;
-    // The stack holds at most twice the capacity.
-    lirs: Lirs::new(), |capacity, _| 2 * capacity;
+    lirs: Lirs::new(), |capacity, _| capacity;
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use larder_policy::index::hash;
-use larder_policy::replacement::lirs::{Lirs, Status};
+use larder_policy::replacement::lirs::{DEMOTED_MAX, Lirs, Status};
 use larder_policy::{Cache, Nodes};
 use proptest::prelude::*;
 
@@ -113,10 +113,10 @@ impl Model {
         }
     }
 
-    /// LIR blocks at the bottom of S go to the end of Q until no more are left than may be, the stack is pruned, and its length bounded.
+    /// LIR blocks at the bottom of S go to the end of Q if there are more than may be, the stack is pruned, and its ghosts bounded.
     fn settle(&mut self) {
         self.prune();
-        while self.lirs() > self.lir_size() {
+        for _ in 0..self.lirs().saturating_sub(self.lir_size()).min(DEMOTED_MAX as usize) {
             let bottom = self.stack.remove(0);
             self.status.insert(bottom, Status::ResidentHir);
             self.put_at_end(bottom);
@@ -135,9 +135,9 @@ impl Model {
     }
 
     fn bound(&mut self) {
-        while self.stack.len() > 2 * self.capacity {
-            let ghost = self.stack.iter().copied().find(|key| self.status[key] == Status::NonResidentHir);
-            let Some(ghost) = ghost else { return };
+        let is_ghost = |key: &u64| self.status[key] == Status::NonResidentHir;
+        let ghosts: Vec<u64> = self.stack.iter().copied().filter(is_ghost).collect();
+        for &ghost in &ghosts[..ghosts.len().saturating_sub(self.capacity)] {
             self.drop_block(ghost);
         }
     }
@@ -195,10 +195,10 @@ fn apply(op: &Op, cache: &mut Cache<Lirs>, model: &mut Model) {
 
 fn assert_same(cache: &Cache<Lirs>, model: &Model) {
     let nodes = cache.nodes();
-    let stack: Vec<_> =
-        cache.policy().stack(nodes).map(|(handle, status)| (nodes.key(handle), status)).collect();
-    assert_eq!(stack, model.stack.iter().map(|&key| (key, model.status[&key])).collect::<Vec<_>>());
-    let queue: Vec<_> = cache.policy().queue().map(|handle| nodes.key(handle)).collect();
+    let stack = cache.policy().stack(nodes).into_iter().map(|(handle, status)| (nodes.key(handle), status));
+    assert!(stack.eq(model.stack.iter().map(|&key| (key, model.status[&key]))));
+    let queue: Vec<_> =
+        cache.policy().queue().iter_oldest_first(nodes).map(|handle| nodes.key(handle)).collect();
     assert_eq!(queue, model.queue);
     assert_eq!(cache.len() as usize, model.resident());
 }
@@ -213,14 +213,18 @@ proptest! {
         }
     }
 
-    /// Large enough for a queue of two and three blocks.
+    /// Large enough for a queue of two and three blocks, and made larger or smaller halfway.
     #[test]
     fn equals_the_model_with_a_longer_queue(
         capacity in 200..301u32,
         seeds in prop::collection::vec(0..1000u64, 1200..1201),
+        resized in 100..400u32,
     ) {
         let (mut cache, mut model) = (Cache::new(capacity, Lirs::new()), Model::new(capacity as usize));
-        for seed in seeds {
+        for (step, seed) in seeds.into_iter().enumerate() {
+            if step == 600 {
+                apply(&Op::Resize(resized), &mut cache, &mut model);
+            }
             // Some blocks often, most seldom.
             let key = if seed % 3 == 0 { seed % 500 } else { seed % 180 };
             assert_eq!(cache.access(key), model.access(key));

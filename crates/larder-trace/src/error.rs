@@ -20,12 +20,15 @@ pub enum TraceError {
     },
     /// The content is in no format that is known.
     #[error(
-        "{file}: the content fits none of the trace formats ({}); if it is one of them, name it",
+        "{file}: the content fits none of the trace formats ({}); it begins with {found:?}; if it is in one of \
+         them, name it",
         crate::format::names()
     )]
     Unknown {
         /// The trace.
         file: String,
+        /// What it begins with.
+        found: String,
     },
     /// Reading failed further on: the device, or damaged or truncated compressed data.
     #[error("{file}: cannot be read after {place}: {source}")]
@@ -38,10 +41,12 @@ pub enum TraceError {
         source: io::Error,
     },
     /// A line or a record is not what the format demands.
-    #[error("{file}: {place}: {field} is {found:?}, expected {expected}")]
+    #[error("{file}: {place}: {field} is {found:?}, expected {expected} (format {format})")]
     Syntax {
         /// The trace.
         file: String,
+        /// The format that it was named to be in, or that its content told.
+        format: Format,
         /// Where it stands.
         place: Place,
         /// The part of the line or record.
@@ -51,6 +56,14 @@ pub enum TraceError {
         /// What the format demands.
         expected: &'static str,
     },
+}
+
+impl TraceError {
+    /// A trace that begins so, in no format that is known.
+    pub(crate) fn unknown(file: &str, start: &[u8]) -> Self {
+        let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        Self::Unknown { file: file.to_owned(), found: quoted(line) }
+    }
 }
 
 /// What is wrong with a part of a line, before it is known which line of which file that is.
@@ -63,14 +76,19 @@ pub(crate) struct Wrong {
 
 impl Wrong {
     pub(crate) fn new(field: &'static str, found: &[u8], expected: &'static str) -> Self {
-        // A character takes at most four bytes: more need not be looked at.
-        let text = String::from_utf8_lossy(&found[..found.len().min(QUOTED_CHARS_MAX * 4)]);
-        let mut quoted: String = text.chars().take(QUOTED_CHARS_MAX).collect();
-        if quoted.len() < found.len() && text.chars().count() > QUOTED_CHARS_MAX {
-            quoted.push('…');
-        }
-        Self { field, found: quoted, expected }
+        Self { field, found: quoted(found), expected }
     }
+}
+
+/// The beginning of a field, as it is put into errors.
+fn quoted(found: &[u8]) -> String {
+    // A character takes at most four bytes: more need not be looked at.
+    let text = String::from_utf8_lossy(&found[..found.len().min((QUOTED_CHARS_MAX + 1) * 4)]);
+    let mut quoted: String = text.chars().take(QUOTED_CHARS_MAX).collect();
+    if text.chars().count() > QUOTED_CHARS_MAX {
+        quoted.push('…');
+    }
+    quoted
 }
 
 /// Why a trace could not be written.

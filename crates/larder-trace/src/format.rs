@@ -156,13 +156,13 @@ pub(crate) fn source(
         Some(format) => (format, input),
         None => detect::detect(file, input)?,
     };
-    let source = reader(format, input).ok_or_else(|| TraceError::Unknown { file: file.to_owned() })?;
+    let source = reader(format, input);
     Ok((format, source))
 }
 
-/// The reader of a format that can be read from the beginning to the end; none for others.
-fn reader(format: Format, input: Input) -> Option<Box<dyn Source>> {
-    Some(match format {
+/// The reader of a format.
+fn reader(format: Format, input: Input) -> Box<dyn Source> {
+    match format {
         Format::Msr => read::msr::source(input),
         Format::Spc => read::spc::source(input),
         Format::Fiu => read::fiu::source(input),
@@ -184,7 +184,7 @@ fn reader(format: Format, input: Input) -> Option<Box<dyn Source>> {
         Format::LisPages => read::lis::pages(input),
         Format::Plain => read::plain::source(input),
         Format::Parquet => read::parquet::source(input),
-    })
+    }
 }
 
 #[cfg(test)]

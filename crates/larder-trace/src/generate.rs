@@ -67,7 +67,7 @@ pub enum WorkloadError {
     },
     /// Not a parameter that YCSB's approximation can take.
     #[error(
-        "YCSB's Zipf takes a theta between 0 and 1 (excluded) and at most 2^30 places, not {theta} and {places}"
+        "YCSB's Zipf takes a theta between 0 and 1 (excluded) and at most 2^32 places, not {theta} and {places}"
     )]
     Ycsb {
         /// The parameter.

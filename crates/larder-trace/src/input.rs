@@ -30,7 +30,8 @@ impl Compression {
     fn of(start: &[u8]) -> Self {
         match start {
             [0x1f, 0x8b, ..] => Self::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            // A frame, or one to be skipped: `pzstd` and seekable files begin so.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
             // A first block, or the end of an empty file.
             [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..]
@@ -69,6 +70,8 @@ pub(crate) struct Peeked {
     pub(crate) start: Vec<u8>,
     /// True where that is all there is.
     pub(crate) whole: bool,
+    /// True where reading failed after it.
+    pub(crate) broken: bool,
     /// The input with those bytes, and the error after them where reading failed.
     pub(crate) input: Input,
 }
@@ -77,13 +80,14 @@ pub(crate) struct Peeked {
 pub(crate) fn peek(mut input: Input, bytes: u64) -> io::Result<Peeked> {
     let mut start = Vec::new();
     let error = input.by_ref().take(bytes).read_to_end(&mut start).err();
-    let whole = error.is_none() && (start.len() as u64) < bytes;
+    let broken = error.is_some();
+    let whole = !broken && (start.len() as u64) < bytes;
     let rest: Input = match error {
         None => input,
         Some(error) if start.is_empty() => return Err(error),
         Some(error) => Box::new(BufReader::new(Failing(Some(error)))),
     };
-    Ok(Peeked { input: Box::new(Cursor::new(start.clone()).chain(rest)), start, whole })
+    Ok(Peeked { input: Box::new(Cursor::new(start.clone()).chain(rest)), start, whole, broken })
 }
 
 /// What an input is after an error: a decoder asked again may take the error for the end.
@@ -155,11 +159,42 @@ mod tests {
     }
 
     #[test]
+    fn frames_to_be_skipped_are_skipped() {
+        let skipped = [b"\x5a\x2a\x4d\x18\x03\0\0\0abc".to_vec(), zstd("a\n")].concat();
+        assert_eq!(read_all(skipped).unwrap(), "a\n");
+    }
+
+    /// Wherever it is cut, but where nothing is left that tells the compression.
+    #[test]
     fn cut_off_compressed_data_is_an_error() {
         for compress in COMPRESSORS {
-            let mut cut = compress(&"some text\n".repeat(100));
-            cut.truncate(cut.len() - 10);
-            assert!(read_all(cut).is_err());
+            let whole = compress(&"some text\n".repeat(100));
+            for len in MAGIC_BYTES as usize..whole.len() {
+                assert!(read_all(whole[..len].to_vec()).is_err(), "{len} of {} bytes", whole.len());
+                let appended = [&whole, &whole[..len]].concat();
+                assert!(read_all(appended).is_err(), "{len} of {} bytes after a whole file", whole.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_after_compressed_data_is_compressed_or_an_error() {
+        for compress in COMPRESSORS {
+            assert!(read_all([&compress("a\n"), &b"b\n"[..]].concat()).is_err());
+        }
+    }
+
+    #[test]
+    fn an_xz_file_that_asks_for_much_memory_is_refused() {
+        let mut file = xz("a\n");
+        assert_eq!(file[12..20], [2, 0, 0x21, 1, file[16], 0, 0, 0], "the header of the first block");
+        // A dictionary of 64 MiB, which is fine, and one of 1 GiB.
+        for (dictionary, fine) in [(28, true), (36, false)] {
+            file[16] = dictionary;
+            let mut sum = flate2::Crc::new();
+            sum.update(&file[12..20]);
+            file[20..24].copy_from_slice(&sum.sum().to_le_bytes());
+            assert_eq!(read_all(file.clone()).is_ok(), fine, "{dictionary}");
         }
     }
 
@@ -168,6 +203,7 @@ mod tests {
         for (bytes, whole) in [(3, false), (6, false), (7, true)] {
             let peeked = peek(Box::new(Cursor::new(b"abcdef")), bytes).unwrap();
             assert_eq!((&peeked.start[..], peeked.whole), (&b"abcdef"[..6.min(bytes as usize)], whole));
+            assert!(!peeked.broken);
             let text = io::read_to_string(peeked.input).unwrap();
             assert_eq!(text, "abcdef");
         }
@@ -178,7 +214,7 @@ mod tests {
         let failing = || Failing(Some(io::Error::other("broken")));
         let input = Box::new(BufReader::new(Cursor::new(b"abc").chain(failing())));
         let mut peeked = peek(input, 10).unwrap();
-        assert_eq!((&peeked.start[..], peeked.whole), (&b"abc"[..], false));
+        assert_eq!((&peeked.start[..], peeked.whole, peeked.broken), (&b"abc"[..], false, true));
         let mut text = Vec::new();
         assert_eq!(peeked.input.read_to_end(&mut text).unwrap_err().to_string(), "broken");
         assert_eq!(text, b"abc");

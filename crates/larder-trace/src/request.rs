@@ -13,7 +13,8 @@ pub struct Request {
     pub kind: RequestKind,
     /// First byte. Zero for a flush.
     pub offset: u64,
-    /// Number of bytes. Zero for a flush. `offset + len` does not pass 2^64 - 1.
+    /// Number of bytes. Zero for a flush, and where a trace tells of a read or a write of nothing. `offset + len` does not
+    /// pass 2^64 - 1.
     pub len: u32,
 }
 

@@ -77,16 +77,18 @@ impl Trace {
     /// whole traces: the iterator costs more per request.
     pub fn read_batch(&mut self, out: &mut Vec<Request>, max: usize) -> Result<bool, TraceError> {
         if let Some(stop) = self.stopped.take() {
-            return Err(stop.of(&self.file));
+            return Err(stop.of(&self.file, self.format));
         }
         if self.ended {
             return Ok(false);
         }
         let before = out.len();
-        let read = self.source.read(&mut self.volumes, out, max.max(1));
+        // Sources add the two.
+        let max = max.clamp(1, usize::MAX - before);
+        let read = self.source.read(&mut self.volumes, out, max);
         self.ended = read.is_err() || out.len() == before;
         match read {
-            Err(stop) if out.len() == before => Err(stop.of(&self.file)),
+            Err(stop) if out.len() == before => Err(stop.of(&self.file, self.format)),
             Err(stop) => {
                 self.stopped = Some(stop);
                 Ok(true)
@@ -116,12 +118,12 @@ impl Iterator for Trace {
 }
 
 impl Stop {
-    fn of(self, file: &str) -> TraceError {
+    fn of(self, file: &str, format: Format) -> TraceError {
         let file = file.to_owned();
         match self {
             Self::Io(place, source) => TraceError::Read { file, place, source },
             Self::Wrong(place, Wrong { field, found, expected }) => {
-                TraceError::Syntax { file, place, field, found, expected }
+                TraceError::Syntax { file, format, place, field, found, expected }
             }
         }
     }
@@ -151,13 +153,26 @@ mod tests {
     }
 
     #[test]
+    fn no_number_of_requests_is_too_many_to_ask_for() {
+        for format in Format::ALL {
+            let mut trace = Trace::new("t", Cursor::new(""), Some(format)).unwrap();
+            let mut requests =
+                vec![Request { time_ns: 0, volume: 0, kind: crate::RequestKind::Read, offset: 0, len: 0 }];
+            assert!(!trace.read_batch(&mut requests, usize::MAX).unwrap(), "{format}");
+        }
+        let mut requests = Vec::new();
+        assert!(plain("R 1\nR 2\n").read_batch(&mut requests, usize::MAX).unwrap());
+        assert_eq!(requests.len(), 2);
+    }
+
+    #[test]
     fn an_error_comes_once_after_the_requests_before_it() {
         let mut requests = Vec::new();
         let mut trace = plain("R 1\nR 2\nX 3\nR 4\n");
         assert!(trace.read_batch(&mut requests, 10).unwrap());
         assert_eq!(requests.len(), 2);
         let error = trace.read_batch(&mut requests, 10).unwrap_err().to_string();
-        assert_eq!(error, r#"t: line 3: kind is "X", expected R or W"#);
+        assert_eq!(error, r#"t: line 3: kind is "X", expected R or W (format plain)"#);
         assert!(!trace.read_batch(&mut requests, 10).unwrap());
         assert!(plain("X 3\n").read_batch(&mut requests, 10).is_err());
         assert_eq!(requests.len(), 2);

@@ -4,6 +4,7 @@
 //! blocks go to the current one; both are asked. When the current one has taken as many blocks as the cache holds, the older one is emptied and becomes the current
 //! one: a block is remembered, from its first access on, for at least as many other new blocks as the cache holds, and for twice as many at most. A block that was
 //! never seen passes for seen in about 1 % of all cases. Each block's bits lie in one line of 64 bytes per filter (Putze, Sanders, Singler 2007), so that a look-up is one memory access.
+//! A line says for which turn its bits were set, and counts as empty in any other: emptying a filter of gigabytes takes one step.
 
 use super::Admission;
 
@@ -16,6 +17,10 @@ const PROBES: u32 = 4;
 /// Fewest blocks that a filter is made for.
 const KEYS_MIN: u32 = 64;
 
+/// Bits in a line for blocks; above them, in its last word, are those of the turn.
+const LINE_BITS: u64 = 496;
+const TURN_SHIFT: u32 = 48;
+
 type Line = [u64; 8];
 
 #[derive(Debug)]
@@ -24,18 +29,20 @@ struct Filter {
     /// Blocks it was made for.
     keys_max: u32,
     keys: u32,
+    /// How often it was emptied. When it wraps around, a line that nobody used for 65,536 turns would pass for a current one: some blocks would pass for seen.
+    turn: u16,
 }
 
 impl Filter {
     fn new(keys_max: u32) -> Self {
         let lines = (u64::from(keys_max) * BITS_PER_KEY).div_ceil(512) as usize;
-        Self { lines: vec![[0; 8]; lines], keys_max, keys: 0 }
+        Self { lines: vec![[0; 8]; lines], keys_max, keys: 0, turn: 0 }
     }
 
     /// Empty it, and make it fit for so many blocks.
     fn renew(&mut self, keys_max: u32) {
         if self.keys_max == keys_max {
-            self.lines.fill([0; 8]);
+            self.turn = self.turn.wrapping_add(1);
             self.keys = 0;
         } else {
             *self = Self::new(keys_max);
@@ -48,13 +55,23 @@ impl Filter {
 
     fn contains(&self, mixed: u64) -> bool {
         let line = &self.lines[self.line(mixed)];
-        bits(mixed).all(|(word, bit)| line[word] & bit != 0)
+        self.is_current(line) && bits(mixed).all(|(word, bit)| line[word] & bit != 0)
     }
 
     fn insert(&mut self, mixed: u64) {
         let at = self.line(mixed);
-        bits(mixed).for_each(|(word, bit)| self.lines[at][word] |= bit);
+        let mut line = self.lines[at];
+        if !self.is_current(&line) {
+            line = [0; 8];
+            line[7] = u64::from(self.turn) << TURN_SHIFT;
+        }
+        bits(mixed).for_each(|(word, bit)| line[word] |= bit);
+        self.lines[at] = line;
         self.keys += 1;
+    }
+
+    fn is_current(&self, line: &Line) -> bool {
+        line[7] >> TURN_SHIFT == u64::from(self.turn)
     }
 
     fn memory_bytes(&self) -> usize {
@@ -65,8 +82,8 @@ impl Filter {
 /// The bits of a block within its line: nine bits of the hash each, from the low end, as the upper ones choose the line.
 fn bits(mixed: u64) -> impl Iterator<Item = (usize, u64)> {
     (0..PROBES).map(move |probe| {
-        let bit = mixed >> (9 * probe);
-        ((bit >> 6) as usize & 7, 1 << (bit & 63))
+        let bit = ((mixed >> (9 * probe) & 0x1ff) * LINE_BITS) >> 9;
+        ((bit >> 6) as usize, 1 << (bit & 63))
     })
 }
 

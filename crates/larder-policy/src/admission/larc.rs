@@ -91,18 +91,18 @@ impl Admission for Larc {
         }
         self.grow();
         if let Some(ghost) = self.ghosts.find(key, hash) {
-            self.ghosts.remove(ghost, hash);
+            self.ghosts.remove(ghost);
             return true;
         }
-        self.ghosts.push_newest(key, hash, 0);
+        self.ghosts.push_newest(key, 0);
         if f64::from(self.ghosts.len()) > self.limit() {
             self.ghosts.drop_oldest();
         }
         false
     }
 
-    fn failed(&mut self, key: u64, hash: u32) {
-        self.ghosts.push_oldest(key, hash, 0);
+    fn failed(&mut self, key: u64, _hash: u32) {
+        self.ghosts.push_oldest(key, 0);
     }
 
     fn resize(&mut self, capacity: u32) {

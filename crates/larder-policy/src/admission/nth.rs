@@ -38,12 +38,12 @@ impl Admission for Nth {
             return self.capacity > 0;
         }
         let Some(ghost) = self.ghosts.find(key, hash) else {
-            self.ghosts.push_newest(key, hash, 1);
+            self.ghosts.push_newest(key, 1);
             self.ghosts.drop_above(self.capacity, 1);
             return false;
         };
         if self.ghosts.count(ghost) + 1 >= self.n {
-            self.ghosts.remove(ghost, hash);
+            self.ghosts.remove(ghost);
             return true;
         }
         self.ghosts.touch(ghost);
@@ -51,9 +51,9 @@ impl Admission for Nth {
     }
 
     /// The block keeps its count, and enters at its next access.
-    fn failed(&mut self, key: u64, hash: u32) {
+    fn failed(&mut self, key: u64, _hash: u32) {
         if self.n > 1 {
-            self.ghosts.push_newest(key, hash, self.n - 1);
+            self.ghosts.push_newest(key, self.n - 1);
             self.ghosts.drop_above(self.capacity, 1);
         }
     }

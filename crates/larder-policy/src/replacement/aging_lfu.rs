@@ -50,11 +50,6 @@ impl AgingLfu {
         self.blocks.iter(nodes)
     }
 
-    /// Bytes of memory held beyond the nodes.
-    pub fn memory_bytes(&self) -> usize {
-        self.blocks.memory_bytes()
-    }
-
     #[inline]
     fn age(&mut self, nodes: &mut impl Nodes) {
         self.accesses += 1;
@@ -98,6 +93,10 @@ impl Replacement for AgingLfu {
 
     fn resident(&self) -> u32 {
         self.blocks.len()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.blocks.memory_bytes()
     }
 }
 

@@ -1,9 +1,13 @@
 //! CLOCK with a counter: a hand goes round the blocks, takes one off the counter of each used block, and evicts the first whose counter is zero.
 //!
-//! Corbató: "A Paging Experiment with the Multics System", 1968 (one bit). S-CAVE (Luo et al., PACT 2013, section on rECS) keeps a counter of four bits per
-//! block, which is the default here: a block used often survives up to fifteen rounds. New blocks enter behind the hand, with a counter of zero.
+//! Corbató: "A Paging Experiment with the Multics System", 1968 (one bit). S-CAVE (Luo et al.: "S-CAVE: Effective SSD Caching to Improve Virtual Machine Storage
+//! Performance", PACT 2013, sections III, IV-B and V-D) has a CLOCK per virtual machine, whose blocks count their hits in four bits; that is the default here: a block
+//! used often survives up to fifteen rounds. New blocks enter behind the hand, with a counter of zero. What the hand does to a counter the paper does not
+//! say: here, as in libCacheSim, it takes one off. Differences from libCacheSim: none known.
+//!
+//! In a live cache, one eviction spares a limited number of blocks ([`Clock::sparing`]).
 
-use super::{Evicted, Replacement};
+use super::{Evicted, PIN_REACH, Replacement};
 use crate::{Handle, NONE, Nodes};
 
 /// Bits of the counter in S-CAVE.
@@ -16,6 +20,7 @@ pub struct Clock {
     hand: Handle,
     len: u32,
     counter_max: u32,
+    spared_max: u64,
 }
 
 impl Default for Clock {
@@ -31,7 +36,12 @@ impl Clock {
     /// If `bits` is not in 1..=16.
     pub const fn new(bits: u32) -> Self {
         assert!(bits >= 1 && bits <= 16);
-        Self { hand: NONE, len: 0, counter_max: (1 << bits) - 1 }
+        Self { hand: NONE, len: 0, counter_max: (1 << bits) - 1, spared_max: u64::MAX }
+    }
+
+    /// The same with a limit to the blocks that one eviction spares: the next one leaves, used or not (see [`super::SPARED_MAX`]).
+    pub const fn sparing(self, spared_max: u64) -> Self {
+        Self { spared_max, ..self }
     }
 
     fn unlink<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
@@ -46,6 +56,8 @@ impl Clock {
 }
 
 impl Replacement for Clock {
+    const HIT_MOVES: bool = false;
+
     #[inline]
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
         let node = nodes.node_mut(handle);
@@ -57,15 +69,19 @@ impl Replacement for Clock {
 
     #[inline]
     fn evict<N: Nodes>(&mut self, nodes: &mut N, pinned: impl Fn(&N, Handle) -> bool) -> Option<Evicted> {
-        // Each round takes one off every counter: after counter_max rounds all are zero, and one more finds a block, or all are pinned.
-        for _ in 0..u64::from(self.len) * (u64::from(self.counter_max) + 1) {
+        // In each round a pinned block is met once more. Each step takes one from a counter or from the reach, so there is an end.
+        let (mut spared, mut reach) = (0, PIN_REACH as u64 * (u64::from(self.counter_max) + 1));
+        while self.len > 0 && reach > 0 {
             let handle = self.hand;
             let node = nodes.node_mut(handle);
-            if node.tag > 0 {
+            if node.tag > 0 && spared < self.spared_max {
                 node.tag -= 1;
+                spared += 1;
             } else if !pinned(nodes, handle) {
                 self.unlink(nodes, handle);
                 return Some(Evicted { handle, ghost: false });
+            } else {
+                reach -= 1;
             }
             self.hand = nodes.node(handle).newer;
         }
@@ -177,6 +193,31 @@ mod tests {
         let left: Vec<u64> = (2..17).chain([1]).collect();
         let expected = left.iter().map(u64::to_string).collect::<String>();
         assert!(told[42..].starts_with(&expected), "{}", &told[42..]);
+    }
+
+    #[test]
+    fn a_limit_to_the_spared_makes_a_used_block_leave() {
+        let (mut nodes, mut clock) = (vec![Node::NEW; 4], Clock::new(4).sparing(2));
+        (0..4).for_each(|handle| clock.insert(&mut nodes, handle, false));
+        (0..4).for_each(|handle| (0..3).for_each(|_| clock.hit(&mut nodes, handle)));
+        // 0 and 1 are spared, and the hand goes on from there the next time.
+        assert_eq!(clock.evict(&mut nodes, |_, h| h == 2), Some(Evicted { handle: 3, ghost: false }));
+        assert_eq!(nodes.iter().map(|node| node.tag).collect::<Vec<_>>(), [2, 2, 3, 3]);
+        assert_eq!(clock.evict(&mut nodes, |_, _| false).map(|out| out.handle), Some(2));
+        assert_eq!(clock.evict(&mut nodes, |_, _| true), None);
+    }
+
+    #[test]
+    fn the_search_among_pinned_blocks_has_an_end() {
+        let count = 3 * PIN_REACH as Handle;
+        let (mut nodes, mut clock) = (vec![Node::NEW; count as usize], Clock::new(1));
+        (0..count).for_each(|handle| clock.insert(&mut nodes, handle, false));
+        let asked = std::cell::Cell::new(0);
+        let all = |_: &Vec<Node>, _: Handle| {
+            asked.set(asked.get() + 1);
+            true
+        };
+        assert_eq!((clock.evict(&mut nodes, all), asked.get()), (None, 2 * PIN_REACH));
     }
 
     #[test]

@@ -17,6 +17,8 @@ impl Fifo {
 }
 
 impl Replacement for Fifo {
+    const HIT_MOVES: bool = false;
+
     #[inline]
     fn hit<N: Nodes>(&mut self, _nodes: &mut N, _handle: Handle) {}
 

@@ -26,11 +26,6 @@ impl Lfu {
     pub fn iter<'a, N: Nodes>(&'a self, nodes: &'a N) -> impl Iterator<Item = (Handle, u32)> + 'a {
         self.blocks.iter(nodes)
     }
-
-    /// Bytes of memory held beyond the nodes.
-    pub fn memory_bytes(&self) -> usize {
-        self.blocks.memory_bytes()
-    }
 }
 
 impl Replacement for Lfu {
@@ -62,6 +57,10 @@ impl Replacement for Lfu {
 
     fn resident(&self) -> u32 {
         self.blocks.len()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.blocks.memory_bytes()
     }
 }
 

@@ -3,41 +3,34 @@
 //! Jiang, Zhang: "LIRS: An Efficient Low Inter-reference Recency Set Replacement Policy to Improve Buffer Cache Performance", SIGMETRICS 2002, section 3.3. Resident
 //! blocks are LIR (low inter-reference recency) or HIR. The stack S holds, by recency, the LIR blocks and those HIR blocks, resident or
 //! not, that are more recent than the least recent LIR block: one that is used again while in S changes places with the LIR block at
-//! the bottom. The queue Q holds the resident HIR blocks; its front leaves. Pruning keeps an LIR block at the bottom of S.
+//! the bottom. The queue Q holds the resident HIR blocks; its front leaves.
+//!
+//! S is not a list here. Each block has a stamp, the time when it was last put on top of S, and an HIR block is in S as long as its stamp is above that of the
+//! bottom, the oldest LIR block. So the paper's *stack pruning*, which may take millions of blocks off the bottom at once, takes no step at all, and what it would have
+//! forgotten is given up a few blocks at a time ([`Replacement::forget`]).
 //!
 //! Parameters: Q has 1 % of the capacity, at least one block; the rest is for LIR blocks. What the paper leaves open:
 //!
-//! * S is bounded: when it holds more than twice the capacity, the non-resident block furthest down leaves it (as in libCacheSim, which takes the one evicted
-//!   first: the same block). So no more than twice the capacity is remembered, beside what is resident.
+//! * No more non-resident blocks are remembered than the capacity; the one furthest down in S goes first.
 //! * While there are fewer LIR blocks than there may be, also after some were taken out, an entering block becomes LIR.
-//! * A cache that shrinks gives up Q first, then the bottom of S.
+//! * A cache that shrinks gives up Q first, then the bottom of S; LIR blocks that are too many then become HIR [`DEMOTED_MAX`] at an access.
 //!
-//! **Difference from libCacheSim: `hit-in-queue`.** There, a hit on a resident HIR block that is not in S also moves the LIR block at the bottom of S to Q, and the
-//! front of Q leaves for it, so that the next absent block becomes LIR at once. In the paper (case 2 b), and here, that hit changes no other block's status.
-//! The miss ratios differ by less than 0.0001 on `cloudPhysicsIO` and on Zipf(1.0).
-//! **`one-block`**: with a capacity of one there is no room for LIR blocks; libCacheSim then admits nothing, here Q alone is the cache.
+//! Differences from libCacheSim; the miss ratios differ by less than 0.0002 on `cloudPhysicsIO` and on Zipf(1.0):
+//!
+//! * **`hit-in-queue`**: there, a hit on a resident HIR block that is not in S also moves the LIR block at the bottom of S to Q, and the
+//!   front of Q leaves for it, so that the next absent block becomes LIR at once. In the paper (case 2 b), and here, that hit changes no other block's status.
+//! * **`stack-bound`**: there, S holds twice the capacity at most, resident blocks included; as some of Q may not be in S, that is up to 1 % more blocks remembered.
+//! * **`one-block`**: with a capacity of one there is no room for LIR blocks; libCacheSim then admits nothing, here Q alone is the cache.
 
 use super::{Evicted, PIN_REACH, Replacement};
-use crate::{Chunked, Handle, List, Node, Nodes};
+use crate::words::Words;
+use crate::{Handle, List, Nodes};
 
 /// Blocks of capacity per block of Q.
 const CAPACITY_PER_QUEUE: u32 = 100;
 
-/// S holds at most this many blocks per block of capacity.
-const STACK_PER_CAPACITY: u64 = 2;
-
-// The tags of blocks. Zero: not known to the policy.
-const LIR: u32 = 1;
-/// Resident HIR, in S and Q.
-const HIR_STACKED: u32 = 2;
-/// Resident HIR, in Q alone.
-const HIR: u32 = 3;
-/// Non-resident HIR, in S.
-const GHOST: u32 = 4;
-/// A ghost that left S; its user has not been told yet.
-const FORGOTTEN: u32 = 5;
-/// A ghost of S that is about to be resident again.
-const RETURNING: u32 = 6;
+/// LIR blocks that become HIR at one access: one for a block that became LIR, and what a smaller cache has too many.
+pub const DEMOTED_MAX: u32 = 2;
 
 /// What LIRS thinks of a block that it knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,50 +43,36 @@ pub enum Status {
     NonResidentHir,
 }
 
-/// The policy LIRS. The nodes' links are those of S; a block's tag is its status.
-#[derive(Debug, Default)]
-pub struct Lirs {
-    capacity: u32,
-    lir_max: u32,
-    lirs: u32,
-    /// S, the bottom at the oldest end.
-    stack: List,
-    /// Q, the front at the oldest end.
-    queue: List,
-    /// The non-resident blocks of S, from its bottom to its top.
-    ghosts: List,
-    /// Ghosts that left S since the user last asked.
-    forgotten: List,
-    /// The links of `queue`, `ghosts` and `forgotten`: a block is on one of them at most.
-    links: Links,
-}
+/// A block's word: its stamp above its status.
+const STATUS_BITS: u32 = 2;
 
-/// A second pair of links for each block.
-#[derive(Debug, Default)]
-struct Links(Chunked<Node>);
-
-impl Links {
-    fn grow_to(&mut self, handle: Handle) {
-        while self.0.len() <= handle as usize {
-            self.0.push(Node::NEW);
+impl Status {
+    #[inline]
+    fn of(word: u64) -> Self {
+        match word & ((1 << STATUS_BITS) - 1) {
+            0 => Self::Lir,
+            1 => Self::ResidentHir,
+            _ => Self::NonResidentHir,
         }
     }
 }
 
-impl Nodes for Links {
-    #[inline]
-    fn node(&self, handle: Handle) -> &Node {
-        &self.0[handle as usize]
-    }
-
-    #[inline]
-    fn node_mut(&mut self, handle: Handle) -> &mut Node {
-        &mut self.0[handle as usize]
-    }
-
-    fn key(&self, handle: Handle) -> u64 {
-        u64::from(handle)
-    }
+/// The policy LIRS. A block's tag is the place of its word.
+#[derive(Debug, Default)]
+pub struct Lirs {
+    capacity: u32,
+    lir_max: u32,
+    /// The LIR blocks. The oldest is the bottom of S.
+    lirs: List,
+    /// Q, the front at the oldest end.
+    queue: List,
+    /// The blocks remembered, the furthest down in S at the oldest end. What has left S since is still among them.
+    ghosts: List,
+    words: Words,
+    /// Stamps given.
+    stamps: u64,
+    /// True if the block that was announced by `miss` is in S.
+    returning: bool,
 }
 
 impl Lirs {
@@ -102,209 +81,160 @@ impl Lirs {
         Self {
             capacity: 0,
             lir_max: 0,
-            lirs: 0,
-            stack: List::new(),
+            lirs: List::new(),
             queue: List::new(),
             ghosts: List::new(),
-            forgotten: List::new(),
-            links: Links(Chunked::new()),
+            words: Words::new(),
+            stamps: 0,
+            returning: false,
         }
     }
 
-    /// The stack S from its bottom to its top.
-    pub fn stack<'a, N: Nodes>(&self, nodes: &'a N) -> impl Iterator<Item = (Handle, Status)> + use<'a, N> {
-        self.stack.iter_oldest_first(nodes).map(|handle| {
-            let status = match nodes.node(handle).tag {
-                LIR => Status::Lir,
-                GHOST => Status::NonResidentHir,
-                _ => Status::ResidentHir,
-            };
-            (handle, status)
-        })
+    /// The stack S from its bottom to its top: to look at, for it takes as long as it takes to sort it.
+    pub fn stack<N: Nodes>(&self, nodes: &N) -> Vec<(Handle, Status)> {
+        let bottom = self.bottom(nodes);
+        let all = [self.lirs, self.queue, self.ghosts];
+        let all = all.iter().flat_map(|list| list.iter_oldest_first(nodes));
+        let words = all.map(|handle| (self.word(nodes, handle), handle));
+        let in_stack = |word: u64| Status::of(word) == Status::Lir || word >> STATUS_BITS > bottom;
+        let mut stack: Vec<_> = words.filter(|&(word, _)| in_stack(word)).collect();
+        stack.sort_unstable();
+        stack.into_iter().map(|(word, handle)| (handle, Status::of(word))).collect()
     }
 
-    /// The queue Q from its front, which leaves next.
-    pub fn queue(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.queue.iter_oldest_first(&self.links)
+    /// The queue Q, whose oldest block leaves next.
+    pub fn queue(&self) -> &List {
+        &self.queue
     }
 
-    /// Bytes of memory held beyond the nodes.
-    pub fn memory_bytes(&self) -> usize {
-        self.links.0.memory_bytes()
-    }
-
-    /// A used LIR block goes to the top of S.
     #[inline]
-    fn use_lir<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        let was_bottom = self.stack.oldest() == Some(handle);
-        self.stack.to_newest(nodes, handle);
-        if was_bottom {
-            self.prune(nodes);
+    fn word<N: Nodes>(&self, nodes: &N, handle: Handle) -> u64 {
+        self.words.get(nodes.node(handle).tag)
+    }
+
+    /// The stamp of the block at the bottom of S; where there is none, nothing is above it.
+    #[inline]
+    fn bottom<N: Nodes>(&self, nodes: &N) -> u64 {
+        self.lirs.oldest().map_or(u64::MAX, |bottom| self.word(nodes, bottom) >> STATUS_BITS)
+    }
+
+    /// True if a block that is not LIR is in S.
+    #[inline]
+    fn is_stacked<N: Nodes>(&self, nodes: &N, handle: Handle) -> bool {
+        self.word(nodes, handle) >> STATUS_BITS > self.bottom(nodes)
+    }
+
+    /// The word of a block that is put on top of S.
+    #[inline]
+    fn on_top(&mut self, status: Status) -> u64 {
+        self.stamps += 1;
+        self.stamps << STATUS_BITS | status as u64
+    }
+
+    #[inline]
+    fn put_on_top<N: Nodes>(&mut self, nodes: &N, handle: Handle, status: Status) {
+        let word = self.on_top(status);
+        self.words.set(nodes.node(handle).tag, word);
+    }
+
+    /// A used HIR block goes on top of S. If it was there it has come back sooner than the LIR block at the bottom, and becomes LIR; else it goes to the end of Q.
+    #[inline]
+    fn use_hir<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
+        if self.is_stacked(nodes, handle) {
+            self.queue.remove(nodes, handle);
+            self.lirs.push_newest(nodes, handle);
+            self.put_on_top(nodes, handle, Status::Lir);
+        } else {
+            self.queue.to_newest(nodes, handle);
+            self.put_on_top(nodes, handle, Status::ResidentHir);
         }
     }
 
-    /// A used HIR block of S has come back sooner than the LIR block at the bottom: they change places.
-    fn promote<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        self.stack.to_newest(nodes, handle);
-        self.queue.remove(&mut self.links, handle);
-        nodes.node_mut(handle).tag = LIR;
-        self.lirs += 1;
-    }
-
-    /// A used HIR block that is in Q alone goes to its end, and on top of S.
-    fn queue_again<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        self.queue.to_newest(&mut self.links, handle);
-        self.stack_hir(nodes, handle);
-    }
-
-    /// LIR blocks at the bottom of S that are too many go to the end of Q: more than one only after the cache has shrunk, and then at most as many as Q has room
-    /// for.
+    /// LIR blocks at the bottom of S that are too many go to the end of Q, and with the bottom they leave S.
     #[inline]
     fn demote_surplus<N: Nodes>(&mut self, nodes: &mut N) {
-        while self.lirs > self.lir_max {
-            let bottom = self.stack.oldest().expect("LIR blocks are in S");
-            self.take_lir(nodes, bottom);
-            nodes.node_mut(bottom).tag = HIR;
-            self.queue.push_newest(&mut self.links, bottom);
+        let surplus = self.lirs.len().saturating_sub(self.lir_max);
+        for _ in 0..surplus.min(DEMOTED_MAX) {
+            let Some(bottom) = self.lirs.pop_oldest(nodes) else { return };
+            self.set_status(nodes, bottom, Status::ResidentHir);
+            self.queue.push_newest(nodes, bottom);
         }
     }
 
-    /// An HIR block of Q enters S, if there is an LIR block below which it could stand.
-    fn stack_hir<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        if self.lirs > 0 {
-            self.stack.push_newest(nodes, handle);
-            nodes.node_mut(handle).tag = HIR_STACKED;
-        } else {
-            nodes.node_mut(handle).tag = HIR;
-        }
-    }
-
-    /// An LIR block leaves S.
-    fn take_lir<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        self.stack.remove(nodes, handle);
-        self.lirs -= 1;
-        self.prune(nodes);
-    }
-
-    /// Take HIR blocks off the bottom of S until an LIR block is there.
-    fn prune<N: Nodes>(&mut self, nodes: &mut N) {
-        while let Some(bottom) = self.stack.oldest() {
-            match nodes.node(bottom).tag {
-                LIR => return,
-                GHOST => self.forget_ghost(nodes, bottom),
-                _ => {
-                    self.stack.remove(nodes, bottom);
-                    nodes.node_mut(bottom).tag = HIR;
-                }
-            }
-        }
-    }
-
+    /// A block keeps its stamp.
     #[inline]
-    fn stack_is_full(&self) -> bool {
-        u64::from(self.stack.len()) > STACK_PER_CAPACITY * u64::from(self.capacity)
-    }
-
-    fn forget_lowest_ghost<N: Nodes>(&mut self, nodes: &mut N) {
-        if let Some(ghost) = self.ghosts.oldest() {
-            self.forget_ghost(nodes, ghost);
-        }
-    }
-
-    fn forget_ghost<N: Nodes>(&mut self, nodes: &mut N, ghost: Handle) {
-        self.stack.remove(nodes, ghost);
-        self.ghosts.remove(&mut self.links, ghost);
-        self.forgotten.push_newest(&mut self.links, ghost);
-        nodes.node_mut(ghost).tag = FORGOTTEN;
-    }
-
-    /// The front of Q leaves; it is remembered if it is in S.
-    fn evict_hir<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) -> Evicted {
-        self.queue.remove(&mut self.links, handle);
-        let ghost = nodes.node(handle).tag == HIR_STACKED;
-        if ghost {
-            nodes.node_mut(handle).tag = GHOST;
-            self.ghosts.push_newest(&mut self.links, handle);
-        }
-        Evicted { handle, ghost }
-    }
-
-    /// The lowest LIR block that is not pinned, for when Q has none to give.
-    fn lir_unpinned<N: Nodes>(&self, nodes: &N, pinned: impl Fn(&N, Handle) -> bool) -> Option<Handle> {
-        let lowest = self.stack.iter_oldest_first(nodes).take(PIN_REACH);
-        lowest.filter(|&handle| nodes.node(handle).tag == LIR).find(|&handle| !pinned(nodes, handle))
+    fn set_status<N: Nodes>(&mut self, nodes: &N, handle: Handle, status: Status) {
+        let stamp = self.word(nodes, handle) >> STATUS_BITS;
+        self.words.set(nodes.node(handle).tag, stamp << STATUS_BITS | status as u64);
     }
 }
 
 impl Replacement for Lirs {
     #[inline]
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        match nodes.node(handle).tag {
-            LIR => self.use_lir(nodes, handle),
-            HIR_STACKED => self.promote(nodes, handle),
-            _ => self.queue_again(nodes, handle),
+        if Status::of(self.word(nodes, handle)) == Status::Lir {
+            self.lirs.to_newest(nodes, handle);
+            self.put_on_top(nodes, handle, Status::Lir);
+        } else {
+            self.use_hir(nodes, handle);
         }
         self.demote_surplus(nodes);
-        if self.stack_is_full() {
-            self.forget_lowest_ghost(nodes);
-        }
     }
 
     #[inline]
     fn miss<N: Nodes>(&mut self, nodes: &mut N, ghost: Option<Handle>) {
-        let Some(handle) = ghost else { return };
-        let was_in_stack = nodes.node(handle).tag == GHOST;
-        self.remove(nodes, handle, true);
-        nodes.node_mut(handle).tag = if was_in_stack { RETURNING } else { 0 };
+        self.returning = ghost.is_some_and(|handle| self.is_stacked(nodes, handle));
+        if let Some(handle) = ghost {
+            self.remove(nodes, handle, true);
+        }
     }
 
     #[inline]
     fn evict<N: Nodes>(&mut self, nodes: &mut N, pinned: impl Fn(&N, Handle) -> bool) -> Option<Evicted> {
-        if let Some(handle) = self.queue.oldest_unpinned(&self.links, PIN_REACH, |_, h| pinned(nodes, h)) {
-            return Some(self.evict_hir(nodes, handle));
+        let front = self.queue.oldest_unpinned(nodes, PIN_REACH, &pinned);
+        if let Some(handle) = front.filter(|&handle| self.is_stacked(nodes, handle)) {
+            self.queue.remove(nodes, handle);
+            self.set_status(nodes, handle, Status::NonResidentHir);
+            self.ghosts.push_newest(nodes, handle);
+            return Some(Evicted { handle, ghost: true });
         }
-        let handle = self.lir_unpinned(nodes, pinned)?;
-        self.take_lir(nodes, handle);
+        let handle = front.or_else(|| self.lirs.oldest_unpinned(nodes, PIN_REACH, pinned))?;
+        self.remove(nodes, handle, false);
         Some(Evicted { handle, ghost: false })
     }
 
     #[inline]
-    fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool) {
-        self.links.grow_to(handle);
-        let returning = ghost && nodes.node(handle).tag == RETURNING;
-        if returning || self.lirs < self.lir_max {
-            self.stack.push_newest(nodes, handle);
-            nodes.node_mut(handle).tag = LIR;
-            self.lirs += 1;
+    fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
+        let returning = std::mem::take(&mut self.returning);
+        let (list, status) = if returning || self.lirs.len() < self.lir_max {
+            (&mut self.lirs, Status::Lir)
         } else {
-            self.stack_hir(nodes, handle);
-            self.queue.push_newest(&mut self.links, handle);
-        }
+            (&mut self.queue, Status::ResidentHir)
+        };
+        list.push_newest(nodes, handle);
+        let word = self.on_top(status);
+        nodes.node_mut(handle).tag = self.words.add(word);
         self.demote_surplus(nodes);
     }
 
+    #[inline]
     fn forget<N: Nodes>(&mut self, nodes: &mut N) -> Option<Handle> {
-        if self.forgotten.is_empty() && self.stack_is_full() {
-            self.forget_lowest_ghost(nodes);
+        let oldest = self.ghosts.oldest()?;
+        if self.ghosts.len() <= self.capacity && self.is_stacked(nodes, oldest) {
+            return None;
         }
-        self.forgotten.pop_oldest(&mut self.links)
+        self.remove(nodes, oldest, true);
+        Some(oldest)
     }
 
     fn remove<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
-        match nodes.node(handle).tag {
-            LIR => self.take_lir(nodes, handle),
-            HIR => self.queue.remove(&mut self.links, handle),
-            HIR_STACKED => {
-                self.stack.remove(nodes, handle);
-                self.queue.remove(&mut self.links, handle);
-            }
-            GHOST => {
-                self.stack.remove(nodes, handle);
-                self.ghosts.remove(&mut self.links, handle);
-            }
-            FORGOTTEN => self.forgotten.remove(&mut self.links, handle),
-            _ => {}
-        }
+        let list = match Status::of(self.word(nodes, handle)) {
+            Status::Lir => &mut self.lirs,
+            Status::ResidentHir => &mut self.queue,
+            Status::NonResidentHir => &mut self.ghosts,
+        };
+        list.remove(nodes, handle);
+        self.words.remove(nodes.node(handle).tag);
     }
 
     fn resize(&mut self, capacity: u32) {
@@ -312,22 +242,28 @@ impl Replacement for Lirs {
         self.lir_max = capacity.saturating_sub((capacity / CAPACITY_PER_QUEUE).max(1));
     }
 
+    #[inline]
     fn resident(&self) -> u32 {
-        self.lirs + self.queue.len()
+        self.lirs.len() + self.queue.len()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.words.memory_bytes()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Cache;
+    use crate::{Cache, Node};
 
     type Contents = (Vec<(u64, Status)>, Vec<u64>);
 
     fn contents(cache: &Cache<Lirs>) -> Contents {
-        let nodes = cache.nodes();
-        let stack = cache.policy().stack(nodes).map(|(handle, status)| (nodes.key(handle), status));
-        (stack.collect(), cache.policy().queue().map(|handle| nodes.key(handle)).collect())
+        let (nodes, policy) = (cache.nodes(), cache.policy());
+        let stack = policy.stack(nodes).into_iter().map(|(handle, status)| (nodes.key(handle), status));
+        let queue = policy.queue().iter_oldest_first(nodes).map(|handle| nodes.key(handle));
+        (stack.collect(), queue.collect())
     }
 
     /// The paper's example (table 1 and figure 2): LIR blocks A and B, and one block for HIR, after time 10; then each of the cases.
@@ -372,6 +308,38 @@ mod tests {
             (989, Status::NonResidentHir),
             "the nine LIR blocks, then the last ten that left"
         );
+    }
+
+    /// 2 is still known when it comes back, but what was below the bottom of S is not in it.
+    #[test]
+    fn a_ghost_that_left_the_stack_is_as_good_as_forgotten() {
+        for used in [0..1, 0..2] {
+            let (mut nodes, mut lirs) = (vec![Node::NEW; 4], Lirs::new());
+            lirs.resize(3);
+            (0..3).for_each(|handle| lirs.insert(&mut nodes, handle, false));
+            assert_eq!(lirs.evict(&mut nodes, |_, _| false), Some(Evicted { handle: 2, ghost: true }));
+            lirs.insert(&mut nodes, 3, false);
+            // With 0 and 1 used the bottom is above 2; with 0 alone it is 1, and below it.
+            used.clone().for_each(|handle| lirs.hit(&mut nodes, handle));
+            let in_stack = used.end == 1;
+            lirs.miss(&mut nodes, Some(2));
+            lirs.evict(&mut nodes, |_, _| false);
+            lirs.insert(&mut nodes, 2, true);
+            assert_eq!(Status::of(lirs.word(&nodes, 2)) == Status::Lir, in_stack);
+        }
+    }
+
+    #[test]
+    fn a_cache_made_much_smaller_demotes_a_few_blocks_at_each_access() {
+        let mut cache = Cache::new(500, Lirs::new());
+        (0..500).for_each(|key| assert!(!cache.access(key)));
+        cache.resize(400, |_, _| {});
+        let lirs = |cache: &Cache<Lirs>| cache.len() - cache.policy().queue().len();
+        assert_eq!((lirs(&cache), cache.len()), (400, 400), "Q gave up all it had, and S 95");
+        assert!(cache.access(450));
+        assert_eq!(lirs(&cache), 398);
+        assert!(cache.access(451) && cache.access(452));
+        assert_eq!((lirs(&cache), cache.len()), (396, 400));
     }
 
     #[test]

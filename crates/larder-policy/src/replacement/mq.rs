@@ -15,7 +15,8 @@
 //! Differences from libCacheSim: its default `lifeTime` is 10,000 accesses whatever the cache's size; none known with the same `lifeTime`.
 
 use super::{Evicted, PIN_REACH, Replacement};
-use crate::{Chunked, Handle, List, Nodes};
+use crate::words::Words;
+use crate::{Handle, List, Nodes};
 
 /// Queues, `m` in the paper.
 pub const QUEUES: usize = 8;
@@ -29,20 +30,32 @@ pub const LIFE_TIME_MAX: u32 = 1 << 30;
 
 /// Use counts above this make no difference: the block is in the last queue.
 const USES_MAX: u32 = 1 << (QUEUES - 1);
-/// A block's tag: its use count (at most [`USES_MAX`]) in the lower bits, above it its queue; [`OUT`] for a ghost.
-const QUEUE_SHIFT: u32 = QUEUES as u32;
-const OUT: usize = QUEUES;
 
-fn uses(tag: u32) -> u32 {
-    tag & ((1 << QUEUE_SHIFT) - 1)
+/// What is known of a resident block: its word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Life {
+    /// At most [`USES_MAX`].
+    uses: u32,
+    queue: usize,
+    /// The tick after which it sinks.
+    expiry: u32,
 }
 
-fn queue(tag: u32) -> usize {
-    (tag >> QUEUE_SHIFT) as usize
-}
+impl Life {
+    /// From the low end: 16 bits of uses, 16 of the queue, 32 of the expiry.
+    #[inline]
+    fn to_word(self) -> u64 {
+        u64::from(self.uses) | (self.queue as u64) << 16 | u64::from(self.expiry) << 32
+    }
 
-fn tag(uses: u32, queue: usize) -> u32 {
-    uses | (queue as u32) << QUEUE_SHIFT
+    #[inline]
+    fn from_word(word: u64) -> Self {
+        Self {
+            uses: word as u32 & 0xffff,
+            queue: (word >> 16) as usize & 0xffff,
+            expiry: (word >> 32) as u32,
+        }
+    }
 }
 
 /// `QueueNum`: the queue for a block used so often.
@@ -55,13 +68,14 @@ fn before(time: u32, now: u32) -> bool {
     (time.wrapping_sub(now) as i32) < 0
 }
 
-/// The policy MQ.
+/// The policy MQ. The tag of a resident block is the place of its word, that of a ghost its use count.
 #[derive(Debug)]
 pub struct Mq {
-    /// The queues of resident blocks, and `Qout`.
-    queues: [List; QUEUES + 1],
-    /// For each handle, the tick after which its block sinks.
-    expiry: Chunked<u32>,
+    /// The queues of resident blocks.
+    queues: [List; QUEUES],
+    /// `Qout`.
+    out: List,
+    words: Words,
     now: u32,
     /// No queue's oldest block expires before this tick, so `Adjust` has nothing to do.
     next_expiry: u32,
@@ -80,8 +94,9 @@ impl Mq {
     /// An empty policy with the default `lifeTime`.
     pub const fn new() -> Self {
         Self {
-            queues: [List::new(); QUEUES + 1],
-            expiry: Chunked::new(),
+            queues: [List::new(); QUEUES],
+            out: List::new(),
+            words: Words::new(),
             now: 0,
             next_expiry: 0,
             resident: 0,
@@ -100,17 +115,17 @@ impl Mq {
     /// # Panics
     /// If `queue` is not below [`QUEUES`].
     pub fn queue(&self, queue: usize) -> &List {
-        &self.queues[..QUEUES][queue]
+        &self.queues[queue]
     }
 
     /// The ghosts, `Qout`.
     pub fn ghosts(&self) -> &List {
-        &self.queues[OUT]
+        &self.out
     }
 
-    /// The use count of a block, resident or ghost; all from 128 on count as 128.
-    pub fn uses<N: Nodes>(nodes: &N, handle: Handle) -> u32 {
-        uses(nodes.node(handle).tag)
+    /// The use count of a block, resident or `ghost`; all from 128 on count as 128.
+    pub fn uses<N: Nodes>(&self, nodes: &N, handle: Handle, ghost: bool) -> u32 {
+        if ghost { nodes.node(handle).tag } else { self.life(nodes, handle).uses }
     }
 
     /// Ticks without use after which a block sinks.
@@ -119,25 +134,27 @@ impl Mq {
         self.life_time.unwrap_or_else(default)
     }
 
+    #[inline]
+    fn life<N: Nodes>(&self, nodes: &N, handle: Handle) -> Life {
+        Life::from_word(self.words.get(nodes.node(handle).tag))
+    }
+
     /// Take a block off its queue.
     #[inline]
     fn dequeue<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, queue: usize) {
         let was_oldest = self.queues[queue].oldest() == Some(handle);
         self.queues[queue].remove(nodes, handle);
         if was_oldest {
-            self.note_oldest(queue);
+            self.note_oldest(nodes, queue);
         }
     }
 
     /// Put a block that is on no queue at the end of one, with its life ahead.
     #[inline]
     fn enqueue<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, uses: u32, queue: usize) {
-        nodes.node_mut(handle).tag = tag(uses, queue);
+        let life = Life { uses, queue, expiry: self.now.wrapping_add(self.life_time()) };
+        self.words.set(nodes.node(handle).tag, life.to_word());
         self.queues[queue].push_newest(nodes, handle);
-        while self.expiry.len() <= handle as usize {
-            self.expiry.push(0);
-        }
-        self.expiry[handle as usize] = self.now.wrapping_add(self.life_time());
     }
 
     /// The block, on no queue, was used.
@@ -156,55 +173,63 @@ impl Mq {
         self.next_expiry = self.now.wrapping_add(self.life_time());
         for queue in 1..QUEUES {
             let Some(oldest) = self.queues[queue].oldest() else { continue };
-            if before(self.expiry[oldest as usize], self.now) {
+            let life = self.life(nodes, oldest);
+            if before(life.expiry, self.now) {
                 self.queues[queue].remove(nodes, oldest);
-                self.enqueue(nodes, oldest, Self::uses(nodes, oldest), queue - 1);
+                self.enqueue(nodes, oldest, life.uses, queue - 1);
             }
         }
-        (1..QUEUES).for_each(|queue| self.note_oldest(queue));
+        (1..QUEUES).for_each(|queue| self.note_oldest(nodes, queue));
     }
 
     /// Another block is the oldest of its queue. It may expire before those of which `next_expiry` knows only after a change of the life time.
-    fn note_oldest(&mut self, queue: usize) {
-        let sinks = (1..QUEUES).contains(&queue);
-        if let Some(oldest) = self.queues[queue].oldest().filter(|_| sinks) {
-            let expiry = self.expiry[oldest as usize];
+    fn note_oldest<N: Nodes>(&mut self, nodes: &N, queue: usize) {
+        if let Some(oldest) = self.queues[queue].oldest().filter(|_| queue > 0) {
+            let expiry = self.life(nodes, oldest).expiry;
             if before(expiry, self.next_expiry) {
                 self.next_expiry = expiry;
             }
         }
+    }
+
+    /// Take a resident block out; returns its use count.
+    #[inline]
+    fn take<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) -> u32 {
+        let life = self.life(nodes, handle);
+        self.dequeue(nodes, handle, life.queue);
+        self.words.remove(nodes.node(handle).tag);
+        self.resident -= 1;
+        life.uses
     }
 }
 
 impl Replacement for Mq {
     #[inline]
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        let tag = nodes.node(handle).tag;
-        self.dequeue(nodes, handle, queue(tag));
-        self.used(nodes, handle, uses(tag));
+        let life = self.life(nodes, handle);
+        self.dequeue(nodes, handle, life.queue);
+        self.used(nodes, handle, life.uses);
     }
 
     #[inline]
     fn miss<N: Nodes>(&mut self, nodes: &mut N, ghost: Option<Handle>) {
         if let Some(handle) = ghost {
-            self.queues[OUT].remove(nodes, handle);
+            self.out.remove(nodes, handle);
         }
     }
 
     fn evict<N: Nodes>(&mut self, nodes: &mut N, pinned: impl Fn(&N, Handle) -> bool) -> Option<Evicted> {
-        let (queue, handle) = (0..QUEUES).find_map(|queue| {
-            Some((queue, self.queues[queue].oldest_unpinned(nodes, PIN_REACH, &pinned)?))
-        })?;
-        self.dequeue(nodes, handle, queue);
-        self.resident -= 1;
-        nodes.node_mut(handle).tag = tag(Self::uses(nodes, handle), OUT);
-        self.queues[OUT].push_newest(nodes, handle);
+        let oldest = |queue: &List| queue.oldest_unpinned(nodes, PIN_REACH, &pinned);
+        let handle = self.queues.iter().find_map(oldest)?;
+        nodes.node_mut(handle).tag = self.take(nodes, handle);
+        self.out.push_newest(nodes, handle);
         Some(Evicted { handle, ghost: true })
     }
 
     #[inline]
     fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool) {
-        let uses_before = if ghost { Self::uses(nodes, handle) } else { 0 };
+        let uses_before = if ghost { nodes.node(handle).tag } else { 0 };
+        nodes.node_mut(handle).tag = self.words.add(0);
         self.used(nodes, handle, uses_before);
         self.resident += 1;
     }
@@ -212,13 +237,15 @@ impl Replacement for Mq {
     #[inline]
     fn forget<N: Nodes>(&mut self, nodes: &mut N) -> Option<Handle> {
         let most = u64::from(self.capacity) * u64::from(GHOSTS_PER_BLOCK);
-        if u64::from(self.queues[OUT].len()) > most { self.queues[OUT].pop_oldest(nodes) } else { None }
+        if u64::from(self.out.len()) > most { self.out.pop_oldest(nodes) } else { None }
     }
 
     fn remove<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool) {
-        let queue = queue(nodes.node(handle).tag);
-        self.dequeue(nodes, handle, queue);
-        self.resident -= u32::from(!ghost);
+        if ghost {
+            self.out.remove(nodes, handle);
+        } else {
+            self.take(nodes, handle);
+        }
     }
 
     fn resize(&mut self, capacity: u32) {
@@ -230,6 +257,10 @@ impl Replacement for Mq {
     #[inline]
     fn resident(&self) -> u32 {
         self.resident
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.words.memory_bytes()
     }
 }
 

@@ -2,23 +2,25 @@
 
 use super::{Evicted, PIN_REACH, Replacement};
 use crate::random::Rng;
-use crate::{Handle, Nodes};
+use crate::{Chunked, Handle, Nodes};
 
 /// Random replacement, seeded. A block's tag is its place in the table of residents.
 #[derive(Clone, Debug)]
 pub struct Random {
-    residents: Vec<Handle>,
+    residents: Chunked<Handle>,
     rng: Rng,
 }
 
 impl Random {
     /// An empty policy; the same seed evicts the same blocks.
     pub const fn new(seed: u64) -> Self {
-        Self { residents: Vec::new(), rng: Rng::new(seed) }
+        Self { residents: Chunked::new(), rng: Rng::new(seed) }
     }
 }
 
 impl Replacement for Random {
+    const HIT_MOVES: bool = false;
+
     #[inline]
     fn hit<N: Nodes>(&mut self, _nodes: &mut N, _handle: Handle) {}
 
@@ -45,9 +47,10 @@ impl Replacement for Random {
 
     fn remove<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
         let place = nodes.node(handle).tag as usize;
-        self.residents.swap_remove(place);
-        if let Some(&moved) = self.residents.get(place) {
-            nodes.node_mut(moved).tag = place as u32;
+        let Some(last) = self.residents.pop() else { return };
+        if last != handle {
+            self.residents[place] = last;
+            nodes.node_mut(last).tag = place as u32;
         }
     }
 
@@ -55,6 +58,10 @@ impl Replacement for Random {
 
     fn resident(&self) -> u32 {
         self.residents.len() as u32
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.residents.memory_bytes()
     }
 }
 

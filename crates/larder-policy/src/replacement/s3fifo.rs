@@ -8,7 +8,8 @@
 //! Where it differs from the paper, in step with its authors' own libCacheSim: until the first eviction, new blocks enter M once S has
 //! its tenth (the paper fills the whole cache through S; here a cache made larger does the same again); a block that moves from S to M
 //! does not evict another from M at once, so M may be longer than its share, and then it is M that evicts next.
-//! What the paper has no word for: where all that S or M could give up is pinned, the other queue gives a block up.
+//! What the paper has no word for: where all that S or M could give up is pinned, the other queue gives a block up. In a live cache, one eviction lets a limited
+//! number of blocks stay ([`S3Fifo::sparing`]).
 //!
 //! Differences from libCacheSim: none known for ten blocks or more; below that, its S holds none and it admits nothing, while here S has one.
 
@@ -29,7 +30,7 @@ const MAIN: u32 = 4;
 const GHOST: u32 = 8;
 
 /// The policy S3-FIFO.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct S3Fifo {
     small: List,
     main: List,
@@ -37,12 +38,26 @@ pub struct S3Fifo {
     capacity: u32,
     /// True once the cache was full.
     full: bool,
+    spared_max: u64,
+}
+
+impl Default for S3Fifo {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl S3Fifo {
     /// An empty policy.
     pub const fn new() -> Self {
-        Self { small: List::new(), main: List::new(), ghosts: List::new(), capacity: 0, full: false }
+        let (small, main, ghosts) = (List::new(), List::new(), List::new());
+        Self { small, main, ghosts, capacity: 0, full: false, spared_max: u64::MAX }
+    }
+
+    /// The same with a limit to the blocks that one eviction moves to M or lets go round in it: the next one leaves, used or not (see
+    /// [`super::SPARED_MAX`]).
+    pub const fn sparing(self, spared_max: u64) -> Self {
+        Self { spared_max, ..self }
     }
 
     /// The small queue, S.
@@ -74,11 +89,12 @@ impl S3Fifo {
         nodes: &mut N,
         pinned: impl Fn(&N, Handle) -> bool,
     ) -> Option<Evicted> {
-        let mut reach = PIN_REACH;
+        let (mut spared, mut reach) = (0, PIN_REACH);
         let mut next = self.small.oldest();
         while let Some(handle) = next {
             next = List::newer(nodes, handle);
-            if nodes.node(handle).tag & HITS >= HITS_TO_MAIN {
+            if nodes.node(handle).tag & HITS >= HITS_TO_MAIN && spared < self.spared_max {
+                spared += 1;
                 self.small.remove(nodes, handle);
                 nodes.node_mut(handle).tag = MAIN;
                 self.main.push_newest(nodes, handle);
@@ -104,11 +120,12 @@ impl S3Fifo {
         nodes: &mut N,
         pinned: impl Fn(&N, Handle) -> bool,
     ) -> Option<Evicted> {
-        let mut reach = PIN_REACH;
+        let (mut spared, mut reach) = (0, PIN_REACH);
         let mut next = self.main.oldest();
         while let Some(handle) = next {
             next = List::newer(nodes, handle);
-            if nodes.node(handle).tag & HITS > 0 {
+            if nodes.node(handle).tag & HITS > 0 && spared < self.spared_max {
+                spared += 1;
                 nodes.node_mut(handle).tag -= 1;
                 self.main.to_newest(nodes, handle);
                 next = next.or(Some(handle));

@@ -1,9 +1,11 @@
 //! SIEVE: a FIFO queue over which a hand moves from the oldest to the newest, gives each used block one more round in place, and evicts the first unused one.
 //!
 //! Zhang, Yang, Yue, Vigfusson, Rashmi: "SIEVE is Simpler than LRU: an Efficient Turn-Key Eviction Algorithm for Web Caches", NSDI 2024, Algorithm 1.
-//! Unlike CLOCK, a block that was spared stays where it is, and new blocks enter at the head, before the hand.
+//! Unlike CLOCK, a block that was spared stays where it is, and new blocks enter at the head, before the hand. Differences from libCacheSim: none known.
+//!
+//! In a live cache, one eviction spares a limited number of blocks ([`Sieve::sparing`]).
 
-use super::{Evicted, Replacement};
+use super::{Evicted, PIN_REACH, Replacement};
 use crate::{Handle, List, NONE, Nodes};
 
 const USED: u32 = 1;
@@ -14,6 +16,7 @@ pub struct Sieve {
     list: List,
     /// Where the next search begins; [`NONE`] for the oldest.
     hand: Handle,
+    spared_max: u64,
 }
 
 impl Default for Sieve {
@@ -25,7 +28,12 @@ impl Default for Sieve {
 impl Sieve {
     /// An empty policy.
     pub const fn new() -> Self {
-        Self { list: List::new(), hand: NONE }
+        Self { list: List::new(), hand: NONE, spared_max: u64::MAX }
+    }
+
+    /// The same with a limit to the blocks that one eviction spares: the next one leaves, used or not (see [`super::SPARED_MAX`]).
+    pub const fn sparing(self, spared_max: u64) -> Self {
+        Self { spared_max, ..self }
     }
 
     fn take<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
@@ -37,6 +45,8 @@ impl Sieve {
 }
 
 impl Replacement for Sieve {
+    const HIT_MOVES: bool = false;
+
     #[inline]
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
         nodes.node_mut(handle).tag = USED;
@@ -49,19 +59,25 @@ impl Replacement for Sieve {
     fn evict<N: Nodes>(&mut self, nodes: &mut N, pinned: impl Fn(&N, Handle) -> bool) -> Option<Evicted> {
         let oldest = self.list.oldest()?;
         let mut at = if self.hand == NONE { oldest } else { self.hand };
-        // After one round nobody has a used mark left: a second one finds a block, or all are pinned.
-        for _ in 0..2 * u64::from(self.list.len()) {
+        // A pinned block is met once more in a second round. Each step takes a mark or one from the reach, so there is an end.
+        let (mut spared, mut reach) = (0, 2 * PIN_REACH);
+        while reach > 0 {
             let node = nodes.node_mut(at);
             let newer = if node.newer == NONE { oldest } else { node.newer };
-            if node.tag == USED {
+            if node.tag == USED && spared < self.spared_max {
                 node.tag = 0;
+                spared += 1;
             } else if !pinned(nodes, at) {
                 self.hand = at;
                 self.take(nodes, at);
                 return Some(Evicted { handle: at, ghost: false });
+            } else {
+                reach -= 1;
             }
             at = newer;
         }
+        // What was spared is not looked at again before the others.
+        self.hand = at;
         None
     }
 
@@ -161,6 +177,30 @@ mod tests {
     fn the_hand_wraps_from_the_newest_to_the_oldest() {
         // 1' 2' 3': the hand takes every mark, begins again, and 4 enters for 1. 5 for 2, hand at 3: 3 4 5. 3 is hit; 2 takes its mark, and enters for 4.
         assert_eq!(played(Sieve::new(), 3, &[1, 2, 3, 1, 2, 3, 4, 5, 3, 2]), "...+++12+4");
+    }
+
+    #[test]
+    fn a_limit_to_the_spared_makes_a_used_block_leave() {
+        let (mut nodes, mut sieve) = (vec![Node::NEW; 4], Sieve::new().sparing(2));
+        (0..4).for_each(|handle| sieve.insert(&mut nodes, handle, false));
+        (0..4).for_each(|handle| sieve.hit(&mut nodes, handle));
+        assert_eq!(sieve.evict(&mut nodes, |_, h| h == 2), Some(Evicted { handle: 3, ghost: false }));
+        assert_eq!(nodes[..3].iter().map(|node| node.tag).collect::<Vec<_>>(), [0, 0, 1]);
+        // The hand went on to the oldest.
+        assert_eq!(sieve.evict(&mut nodes, |_, _| false).map(|out| out.handle), Some(0));
+    }
+
+    #[test]
+    fn where_all_within_reach_are_pinned_the_next_search_begins_behind_them() {
+        let count = 3 * PIN_REACH as Handle;
+        let (mut nodes, mut sieve) = (vec![Node::NEW; count as usize], Sieve::new());
+        (0..count).for_each(|handle| sieve.insert(&mut nodes, handle, false));
+        let reach = 2 * PIN_REACH as Handle;
+        assert_eq!(sieve.evict(&mut nodes, |_, handle| handle <= reach), None);
+        assert_eq!(
+            sieve.evict(&mut nodes, |_, handle| handle <= reach).map(|out| out.handle),
+            Some(reach + 1)
+        );
     }
 
     #[test]

@@ -15,12 +15,16 @@
 //!
 //! Where that guess is wrong, the user names the format. A file without content is an empty trace, in
 //! `plain`.
+//!
+//! A text with a mistake in that part is in the format whose reader accepts most lines before it finds one,
+//! so that the mistake is told where it stands. If no reader accepts the first line, it is in none.
 
-use std::io::Cursor;
+use std::io::{self, Cursor};
 
 use crate::input::{Input, peek};
 use crate::read::columns::{MICROSECOND_NS, SECTOR_BYTES};
 use crate::read::lines::without_mark;
+use crate::source::{Place, Stop};
 use crate::volumes::Volumes;
 use crate::{Format, Request, TraceError};
 
@@ -32,11 +36,16 @@ const NANOSECONDS_GAP: u64 = 50_000;
 
 /// The format of `input`, and the input with all its bytes.
 pub(super) fn detect(file: &str, input: Input) -> Result<(Format, Input), TraceError> {
-    let file = || file.to_owned();
-    let peeked = peek(input, WINDOW_BYTES).map_err(|source| TraceError::Open { file: file(), source })?;
+    let open = |source| TraceError::Open { file: file.to_owned(), source };
+    let peeked = peek(input, WINDOW_BYTES).map_err(open)?;
     match format_of(&peeked.start, peeked.whole) {
         Some(format) => Ok((format, peeked.input)),
-        None => Err(TraceError::Unknown { file: file() }),
+        // What is broken off may be too short to tell.
+        None if peeked.broken => {
+            let broken = io::copy(&mut { peeked.input }, &mut io::sink()).err();
+            Err(open(broken.unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into())))
+        }
+        None => Err(TraceError::unknown(file, &peeked.start)),
     }
 }
 
@@ -44,10 +53,10 @@ pub(super) fn detect(file: &str, input: Input) -> Result<(Format, Input), TraceE
 fn format_of(start: &[u8], whole: bool) -> Option<Format> {
     let is_empty = whole && without_mark(start).trim_ascii().is_empty();
     if is_empty {
-        Some(Format::Plain)
-    } else {
-        marked(start).or_else(|| text(start, whole)).or_else(|| records(start))
+        return Some(Format::Plain);
     }
+    let lines = lines(start, whole);
+    marked(start).or_else(|| text(lines)).or_else(|| records(start)).or_else(|| nearest(lines))
 }
 
 /// Binary formats with a mark at the beginning.
@@ -94,19 +103,41 @@ const TEXTS: [Format; 14] = [
     Format::LibCacheSimCsv,
 ];
 
-fn text(start: &[u8], whole: bool) -> Option<Format> {
-    // The last line may be cut.
-    let lines = if whole { start } else { &start[..=memchr::memrchr(b'\n', start)?] };
-    TEXTS.into_iter().find_map(|format| refined(format, &requests(format, lines)?))
+/// The whole lines of what a file begins with: the last one may be cut.
+fn lines(start: &[u8], whole: bool) -> &[u8] {
+    let end = if whole { start.len() } else { memchr::memrchr(b'\n', start).map_or(0, |last| last + 1) };
+    &start[..end]
 }
 
-/// The requests of a text in this format; none if it is not.
-fn requests(format: Format, lines: &[u8]) -> Option<Vec<Request>> {
-    let mut source = super::reader(format, Box::new(Cursor::new(lines.to_vec())))?;
+fn text(lines: &[u8]) -> Option<Format> {
+    let good = |format| match read(format, lines) {
+        (requests, None) if !lines.is_empty() => refined(format, &requests),
+        _ => None,
+    };
+    TEXTS.into_iter().find_map(good)
+}
+
+/// The format whose reader accepts most lines before it finds a mistake; none where that is not a single one.
+fn nearest(lines: &[u8]) -> Option<Format> {
+    let accepted = |format| {
+        let (requests, mistake) = read(format, lines);
+        let Some(Place::Line(mistake)) = mistake else { return None };
+        let before = without_mark(lines).split(|&byte| byte == b'\n').take(mistake as usize - 1);
+        let says_something = |line: &&[u8]| !matches!(line.trim_ascii_start(), [] | [b'#', ..]);
+        let accepted = before.filter(says_something).count();
+        (accepted > 0).then_some((accepted, refined(format, &requests)?))
+    };
+    // Of several, the most peculiar, which `max_by_key` must meet last.
+    TEXTS.into_iter().rev().filter_map(accepted).max_by_key(|&(lines, _)| lines).map(|(_, format)| format)
+}
+
+/// The requests of a text in this format, and where the first mistake is, if there is one.
+fn read(format: Format, lines: &[u8]) -> (Vec<Request>, Option<Place>) {
     let mut requests = Vec::new();
+    let mut source = super::reader(format, Box::new(Cursor::new(lines.to_vec())));
     // No line is longer than the window, and none gives two requests.
-    source.read(&mut Volumes::default(), &mut requests, WINDOW_BYTES as usize).ok()?;
-    Some(requests)
+    let read = source.read(&mut Volumes::default(), &mut requests, WINDOW_BYTES as usize);
+    (requests, read.err().map(|(Stop::Wrong(place, _) | Stop::Io(place, _))| place))
 }
 
 /// Of the formats with the columns of this one, the one whose units make sense of these requests.

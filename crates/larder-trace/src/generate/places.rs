@@ -5,9 +5,6 @@ use crate::{Rng, WorkloadError, Zipf};
 /// Most places that a Zipf pattern scatters its ranks over: the product of a rank and the stride fits in 64 bits.
 const SCATTERED_MAX: u64 = 1 << 32;
 
-/// Most places that YCSB's approximation chooses from: its preparation takes time in their number.
-const YCSB_PLACES_MAX: u64 = 1 << 30;
-
 /// Most places that a Gaussian pattern chooses from: beyond, a double does not hold every whole number.
 const GAUSSIAN_PLACES_MAX: u64 = 1 << 53;
 
@@ -26,7 +23,7 @@ pub enum Pattern {
     },
     /// The same with the approximation that YCSB draws ([`Zipf::ycsb`]): to compare with results of YCSB, which takes a
     /// `theta` of 0.99. Not with its hash: YCSB's scrambled generator lets places collide, and misses some. At most
-    /// 2^30 places.
+    /// 2^32 places.
     Ycsb {
         /// Between 0 and 1, both excluded.
         theta: f64,
@@ -92,7 +89,7 @@ impl Places {
                 Ok(Self::scattered(zipf.ok_or(WorkloadError::Zipf { theta, places: count })?, count))
             }
             Pattern::Ycsb { theta } => {
-                let zipf = (count <= YCSB_PLACES_MAX).then(|| Zipf::ycsb(count, theta)).flatten();
+                let zipf = (count <= SCATTERED_MAX).then(|| Zipf::ycsb(count, theta)).flatten();
                 Ok(Self::scattered(zipf.ok_or(WorkloadError::Ycsb { theta, places: count })?, count))
             }
         }
@@ -237,7 +234,7 @@ mod tests {
         }
         assert!(refused(Pattern::Ycsb { theta: 1.0 }, 5));
         assert!(refused(Pattern::Zipf { theta: 1.0 }, SCATTERED_MAX + 1));
-        assert!(refused(Pattern::Ycsb { theta: 0.5 }, YCSB_PLACES_MAX + 1));
+        assert!(refused(Pattern::Ycsb { theta: 0.5 }, SCATTERED_MAX + 1));
         for (centre, deviation) in
             [(-0.1, 0.1), (1.1, 0.1), (f64::NAN, 0.1), (0.5, 0.0), (0.5, 1.5), (0.5, f64::NAN)]
         {

@@ -1,7 +1,8 @@
 //! The default text of `blkparse`: `major,minor cpu sequence time pid action rwbs ...`.
 //!
 //! Each event is a line. A request is counted when it is issued to the device (action `D`), so that what was
-//! merged or split on the way counts as the device sees it; all other events are passed over. After the
+//! merged or split on the way counts as the device sees it; all other events are passed over. Devices without
+//! a queue of their own (device mapper, md, ZFS volumes) issue nothing: trace the disks below them. After the
 //! columns above such a line has `sector + count [process]`, or, without data, only the process. What it
 //! does is told by the letters of `rwbs`: `R` reads, `W` writes, `D` discards; `F` before them asks for a
 //! flush, and is a flush of its own where there are no data (with data, the write is what counts). `N` (none

@@ -6,7 +6,8 @@
 //!
 //! A request is counted where it is issued to the device (`D` in `blkparse`'s text), so after splitting and merging;
 //! every other event is left out. A flush is one without data; a write that also flushes, or with FUA, is a write. Requests
-//! that carry commands rather than blocks (`BLK_TC_PC`) are left out. The order is that of the file: a
+//! that carry commands rather than blocks (`BLK_TC_PC`) are left out, and so are others without data. Devices without a
+//! queue of their own (device mapper, md) issue nothing: trace the disks below them. The order is that of the file: a
 //! per-processor file holds only what that processor issued.
 //!
 //! A volume is a device, called `major,minor` as `blkparse` does.
@@ -17,7 +18,7 @@ use crate::source::{Place, Source, Stop};
 use crate::volumes::Volumes;
 use crate::{Request, RequestKind};
 
-/// The magic of version 7, the only one since 2006.
+/// The magic of version 7, which `blktrace` has stored since 2006.
 const MAGIC: u32 = 0x6561_7407;
 const RECORD_BYTES: usize = 48;
 const SECTOR_BYTES: u64 = 512;

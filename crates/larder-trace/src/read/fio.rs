@@ -2,12 +2,13 @@
 //!
 //! The first line is `fio version 2 iolog` or `fio version 3 iolog`. Version 2 has lines `file action` and
 //! `file action offset length`, version 3 has the time before them. Offset and length are in bytes, the file
-//! names the volume. `read`, `write` and `trim` are requests, `sync` and `datasync` are flushes; `add`,
-//! `open`, `close` and `unlink` are passed over.
+//! names the volume. `read`, `write` and `trim` are requests, `sync`, `datasync` and `syncfs` are flushes;
+//! `sync_file_range` (which makes nothing durable), `add`, `open`, `close` and `unlink` are passed over.
 //!
 //! The time of version 3 is in microseconds (fio's manual names no unit: this is what fio 3.33 writes).
 //! Version 2 has no time but `wait`, whose offset says how many microseconds later the next request comes:
-//! requests have the sum of the waits before them.
+//! requests have the sum of the waits before them. That is what the manual says of `wait`; when it replays a
+//! log, fio itself takes the number for milliseconds since it started.
 
 use crate::error::Wrong;
 use crate::input::Input;
@@ -24,8 +25,10 @@ const TIMESTAMP: Column =
 const FILE: Column = Column { name: "filename", expected: "a name" };
 const FILE_ACTION: Column =
     Column { name: "action", expected: "add, open, close or unlink without offset and length" };
-const ACTION: Column =
-    Column { name: "action", expected: "read, write, trim, sync, datasync or (version 2) wait" };
+const ACTION: Column = Column {
+    name: "action",
+    expected: "read, write, trim, sync, datasync, syncfs, sync_file_range or (version 2) wait",
+};
 const WAIT: Column =
     Column { name: "offset", expected: "a whole number of microseconds, less than 2^64 ns in sum" };
 const OFFSET: Measure = Measure::bytes("offset");
@@ -95,7 +98,7 @@ impl Fio {
             [action, offset, length] => (action, offset, length),
             _ => return Err(Wrong::new("the line", line, Self::COLUMNS)),
         };
-        let kind = kind(action)?;
+        let Some(kind) = kind(action)? else { return Ok(None) };
         let (offset, len) = match (kind, extent((&OFFSET, offset), (&LENGTH, length))?) {
             (RequestKind::Flush, _) => (0, 0),
             (_, extent) => extent,
@@ -112,12 +115,14 @@ impl Fio {
     }
 }
 
-fn kind(action: &[u8]) -> Result<RequestKind, Wrong> {
+/// What an action is as a request; none where it is no request.
+fn kind(action: &[u8]) -> Result<Option<RequestKind>, Wrong> {
     match action {
-        b"read" => Ok(RequestKind::Read),
-        b"write" => Ok(RequestKind::Write),
-        b"trim" => Ok(RequestKind::Discard),
-        b"sync" | b"datasync" => Ok(RequestKind::Flush),
+        b"read" => Ok(Some(RequestKind::Read)),
+        b"write" => Ok(Some(RequestKind::Write)),
+        b"trim" => Ok(Some(RequestKind::Discard)),
+        b"sync" | b"datasync" | b"syncfs" => Ok(Some(RequestKind::Flush)),
+        b"sync_file_range" => Ok(None),
         _ => Err(ACTION.wrong(action)),
     }
 }
@@ -161,11 +166,18 @@ mod tests {
     }
 
     #[test]
+    fn what_only_starts_writing_is_no_flush() {
+        let log = "1 f sync_file_range 0 4096\n2 f syncfs 0 0\n";
+        let expected = ("f".to_owned(), RequestKind::Flush, 2000, 0, 0);
+        assert_eq!(request(Format::FioLog, &format!("{V3}{log}")), expected);
+    }
+
+    #[test]
     fn the_first_line_tells_the_version() {
         assert!(requests(Format::FioLog, V2).is_empty());
         for text in ["fio version 1 iolog\n", "/dev/a read 0 4096\n"] {
             let error = error(Format::FioLog, text);
-            assert!(error.ends_with("expected fio version 2 iolog, or fio version 3 iolog"), "{error}");
+            assert!(error.contains("expected fio version 2 iolog, or fio version 3 iolog"), "{error}");
         }
     }
 

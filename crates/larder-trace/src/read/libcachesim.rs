@@ -1,9 +1,10 @@
 //! libCacheSim's CSV: a request for an object a line.
 //!
 //! That program is told the columns by its user; here the first line tells them. Where it is a header,
-//! columns are found by name, in any order and among others: the object (`obj_id`, `obj-id`, `id` or `key`),
+//! columns are found by name, in any order and among others: the object (`obj_id`, `obj-id`, `id`, `key` or `lbn`),
 //! the time in seconds (`time`, `timestamp`, `real_time` or `clock_time`), the size in bytes (`obj_size`,
-//! `obj-size` or `size`), and what is done (`op` or `operation`). Without a header they are
+//! `obj-size` or `size`), and what is done (`op` or `operation`: a word, or the first byte of a SCSI command in
+//! hexadecimal, as in that program's own `trace.csv`). Without a header they are
 //! `time,obj_id,obj_size`, and perhaps `op`. The fields are parted by what parts the first line: commas,
 //! tabs, `|` or `:`.
 //!
@@ -18,6 +19,7 @@ use crate::read::bytes::DeviceVolume;
 use crate::read::columns::{Column, SECOND_NS};
 use crate::read::lines::{LineFormat, LineSource};
 use crate::read::oracle_general::{BLOCK_BITS, BLOCK_BYTES};
+use crate::read::vscsi;
 use crate::source::Source;
 use crate::volumes::Volumes;
 use crate::{Request, RequestKind};
@@ -32,7 +34,8 @@ const TIME: Column = Column { name: "time", expected: "a time in seconds below 2
 const SIZE: Column = Column { name: "obj_size", expected: "a whole number of bytes" };
 const OP: Column = Column {
     name: "op",
-    expected: "read, get, gets, write, set, add, replace, update, cas, append, prepend, incr, decr or delete",
+    expected: "read, get, gets, write, set, add, replace, update, cas, append, prepend, incr, decr or delete, \
+               or a SCSI command that reads or writes, such as 28 or 2a",
 };
 const ID: Column = Column { name: "obj_id", expected: "a whole number below 2^64" };
 
@@ -84,7 +87,7 @@ struct Layout {
 
 /// Of the same four: how a header calls them.
 const NAMES: [&[&str]; 4] = [
-    &["obj_id", "obj-id", "id", "key"],
+    &["obj_id", "obj-id", "id", "key", "lbn"],
     &["time", "timestamp", "real_time", "clock_time"],
     &["obj_size", "obj-size", "size"],
     &["op", "operation"],
@@ -137,8 +140,15 @@ const DISCARDS: &[&str] = &["delete"];
 fn kind(op: &[u8]) -> Result<RequestKind, Wrong> {
     let kinds = [(READS, RequestKind::Read), (WRITES, RequestKind::Write), (DISCARDS, RequestKind::Discard)];
     let is_one_of = |names: &[&str]| names.iter().any(|name| op.eq_ignore_ascii_case(name.as_bytes()));
-    let found = kinds.into_iter().find(|(names, _)| is_one_of(names));
-    found.map(|(_, kind)| kind).ok_or_else(|| OP.wrong(op))
+    let found = kinds.into_iter().find(|(names, _)| is_one_of(names)).map(|(_, kind)| kind);
+    found.or_else(|| scsi_kind(op)).ok_or_else(|| OP.wrong(op))
+}
+
+/// What a SCSI command does, by its first byte in two hexadecimal digits.
+fn scsi_kind(op: &[u8]) -> Option<RequestKind> {
+    let digits = std::str::from_utf8(op).ok().filter(|op| op.len() == 2 && !op.starts_with('+'))?;
+    let command = u16::from_str_radix(digits, 16).ok()?;
+    vscsi::kind(command).filter(|&kind| kind != RequestKind::Flush)
 }
 
 #[cfg(test)]
@@ -181,14 +191,26 @@ mod tests {
             ("r", RequestKind::Read),
             ("cas", RequestKind::Write),
             ("delete", RequestKind::Discard),
+            ("28", RequestKind::Read),
+            ("8A", RequestKind::Write),
         ] {
             assert_eq!(request(Format::LibCacheSimCsv, &format!("1,2,3,{op}")).1, kind, "{op}");
         }
     }
 
+    /// As the sample that comes with libCacheSim begins.
+    #[test]
+    fn scsi_commands_to_logical_blocks() {
+        let text = "version,time,op,size,lbn\n1,33898,2a,512,42932745\n";
+        let expected = ("0".to_owned(), RequestKind::Write, 33_898_000_000_000, 42_932_745 * 4096, 4096);
+        assert_eq!(request(Format::LibCacheSimCsv, text), expected);
+    }
+
     #[test]
     fn mistakes_are_told() {
         let cases = [
+            ("1,2,3,35", r#"op is "35", expected read, get"#),
+            ("1,2,3,+8", r#"op is "+8""#),
             ("1,2,3", r#"the line is "1,2,3", expected the columns of the header"#),
             ("-1,2,3,get", r#"time is "-1", expected a time in seconds"#),
             ("1,9be5,3,get", r#"obj_id is "9be5", expected a whole number below 2^64"#),

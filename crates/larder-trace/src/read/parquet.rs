@@ -17,7 +17,7 @@
 //! Read are all encodings and compressions that today's writers choose for such columns (not Brotli, LZO and the LZ4 of
 //! Hadoop). Memory is the footer (at most 64 MiB), and a page (at most 64 MiB) and a dictionary for each of the six columns.
 //!
-//! The footer is at the end: a table that comes as a stream, or compressed as a whole, is first read into memory, 1 GiB of it at most.
+//! The footer is at the end: a table that comes as a stream, or compressed as a whole, is first read into memory, 256 MiB of it at most.
 //!
 //! **Why a reader of its own.** The `parquet` crate, which writes our tables, and which the tests hold this reader against,
 //! panics on some damaged files, and takes memory by what a file claims; a trace can come from anywhere.
@@ -47,7 +47,7 @@ const MAGIC: &[u8; 4] = b"PAR1";
 const FRAME_BYTES: u64 = 12;
 const FOOTER_BYTES_MAX: u32 = 64 << 20;
 /// Longest table that is not in a file of its own.
-const STREAM_BYTES_MAX: u64 = 1 << 30;
+const STREAM_BYTES_MAX: u64 = 256 << 20;
 
 /// A reader of the table in `input`, which is read into memory first.
 pub(crate) fn source(input: Input) -> Box<dyn Source> {
@@ -107,18 +107,24 @@ impl Source for Parquet {
     }
 }
 
-/// All of `input`, or none if it is empty.
-fn in_memory(input: Input) -> Result<Option<Bytes>, Stop> {
+/// All of `input`, or none if it is empty. What does not begin as a table is not read on.
+fn in_memory(mut input: Input) -> Result<Option<Bytes>, Stop> {
     let mut table = Vec::new();
-    let read = input.take(STREAM_BYTES_MAX + 1).read_to_end(&mut table);
-    let len = table.len() as u64;
-    match read {
-        Err(error) => Err(Stop::Io(Place::Byte(len), error)),
-        Ok(_) if len > STREAM_BYTES_MAX => {
-            let expected = "at most 1 GiB where the table is compressed as a whole or no file";
+    let magic = MAGIC.len() as u64;
+    for limit in [magic, STREAM_BYTES_MAX + 1 - magic] {
+        let read = input.by_ref().take(limit).read_to_end(&mut table);
+        read.map_err(|error| Stop::Io(Place::Byte(table.len() as u64), error))?;
+        if !table.is_empty() && !looks_like(&table) {
+            return Err(no_table(&table));
+        }
+    }
+    match table.len() as u64 {
+        0 => Ok(None),
+        len if len > STREAM_BYTES_MAX => {
+            let expected = "at most 256 MiB where the table is compressed as a whole or no file";
             Err(wrong(Place::Byte(STREAM_BYTES_MAX), "the table", len, expected))
         }
-        Ok(_) => Ok((len > 0).then(|| bytes(Cursor::new(table), len))),
+        len => Ok(Some(bytes(Cursor::new(table), len))),
     }
 }
 
@@ -289,19 +295,25 @@ impl Table {
     }
 }
 
+const TABLE_EXPECTED: &str = "a Parquet table: PAR1 at the beginning and at the end";
+
+/// It begins so, and not as a table does.
+fn no_table(start: &[u8]) -> Stop {
+    Stop::Wrong(Place::Byte(0), Wrong::new("the table", start, TABLE_EXPECTED))
+}
+
 /// The footer, and where it stands.
 fn footer_bytes(bytes: &mut Bytes) -> Result<(Vec<u8>, Place), Stop> {
-    const EXPECTED: &str = "a Parquet table: PAR1 at the beginning and at the end";
     let at = |place| move |error| Stop::Io(place, error);
     let start = bytes.read(0, MAGIC.len()).map_err(at(Place::Byte(0)))?;
     if bytes.len < FRAME_BYTES || !start.starts_with(MAGIC) {
-        return Err(Stop::Wrong(Place::Byte(0), Wrong::new("the table", &start, EXPECTED)));
+        return Err(no_table(&start));
     }
     let tail_at = bytes.len - 8;
     let tail = bytes.read(tail_at, 8).map_err(at(Place::Byte(tail_at)))?;
     let Some(len) = tail.strip_suffix(MAGIC).and_then(|len| len.try_into().ok()).map(u32::from_le_bytes)
     else {
-        return Err(Stop::Wrong(Place::Byte(tail_at), Wrong::new("the end", &tail, EXPECTED)));
+        return Err(Stop::Wrong(Place::Byte(tail_at), Wrong::new("the end", &tail, TABLE_EXPECTED)));
     };
     if len > FOOTER_BYTES_MAX || u64::from(len) > bytes.len - FRAME_BYTES {
         let expected = "a footer that lies in the file, of at most 64 MiB";

@@ -2,7 +2,8 @@
 //! Scheme in Cloud Block Storage Systems", USENIX ATC 2020).
 //!
 //! `Timestamp,Offset,Size,IOType,VolumeID`, a header being passed over: the time is in seconds, offset and
-//! size are in sectors of 512 bytes, the type is 0 for a read and 1 for a write.
+//! size are in sectors of 512 bytes, the type is 0 for a read and 1 for a write. The published files are
+//! archives (`.tgz`), from which the traces must be taken first.
 
 use crate::Request;
 use crate::error::Wrong;

@@ -97,7 +97,7 @@ fn is_scsi(command: u16) -> bool {
 
 /// What a command does with blocks, by its first byte (SBC-4): READ, WRITE, WRITE AND VERIFY and SYNCHRONIZE CACHE of
 /// 6, 10, 12 and 16 bytes.
-fn kind(command: u16) -> Option<RequestKind> {
+pub(crate) fn kind(command: u16) -> Option<RequestKind> {
     match command {
         0x08 | 0x28 | 0xa8 | 0x88 => Some(RequestKind::Read),
         0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e => Some(RequestKind::Write),

@@ -2,6 +2,7 @@
 
 mod help;
 mod lab;
+mod reproduce;
 mod serve;
 mod simulate;
 mod startup_errors;

@@ -9,7 +9,8 @@ fn keys(cache: &Cache<Mq>, list: &List) -> Vec<u64> {
 
 /// The queues from the lowest on, and `Qout` at the end, each from the oldest to the newest.
 fn state(cache: &Cache<Mq>) -> Vec<Vec<u64>> {
-    cache.policy().queues.iter().map(|list| keys(cache, list)).collect()
+    let policy = cache.policy();
+    policy.queues.iter().chain([&policy.out]).map(|list| keys(cache, list)).collect()
 }
 
 /// Accesses, whether each hits, and the contents of Q0, Q1, Q2 and `Qout` after it; two blocks, a life of two ticks.
@@ -64,7 +65,7 @@ fn the_highest_queue_takes_all_above() {
         });
         assert_eq!(keys(&cache, cache.policy().queue(queue)), [1], "used {uses} times");
         let handle = cache.policy().queue(queue).oldest().expect("the block");
-        assert_eq!(Mq::uses(cache.nodes(), handle), uses.min(128));
+        assert_eq!(cache.policy().uses(cache.nodes(), handle, false), uses.min(128));
     }
 }
 

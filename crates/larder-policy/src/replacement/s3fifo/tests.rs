@@ -97,6 +97,23 @@ fn where_main_is_pinned_a_used_block_of_small_may_have_to_leave_through_it() {
 }
 
 #[test]
+fn a_limit_to_the_spared_makes_a_used_block_leave() {
+    let (mut nodes, policy) = in_main(&[1, 1, 1]);
+    let mut policy = policy.sparing(2);
+    assert_eq!(policy.evict(&mut nodes, |_, _| false), Some(Evicted { handle: 2, ghost: false }));
+    assert_eq!(policy.main().iter_oldest_first(&nodes).collect::<Vec<_>>(), [0, 1]);
+    // In S: two blocks move to M, and the third leaves as a ghost.
+    let (mut nodes, mut policy) = (vec![Node::NEW; 3], S3Fifo::new().sparing(2));
+    policy.resize(30);
+    for handle in 0..3 {
+        policy.insert(&mut nodes, handle, false);
+        (0..2).for_each(|_| policy.hit(&mut nodes, handle));
+    }
+    assert_eq!(policy.evict(&mut nodes, |_, _| false), Some(Evicted { handle: 2, ghost: true }));
+    assert_eq!((policy.small().len(), policy.main().len(), policy.ghosts().len()), (0, 2, 1));
+}
+
+#[test]
 fn the_search_among_pinned_blocks_has_an_end() {
     let (mut nodes, mut policy) = in_main(&[0; PIN_REACH + 1]);
     let last = PIN_REACH as u32;

@@ -123,20 +123,23 @@ impl Sketch {
         }
     }
 
-    /// Give memory back if a cache of `blocks` needs less than a quarter of it. Takes as long as there is memory.
+    /// Give a line back if a cache of `blocks` needs less than half of them: what it counted goes to the line that it was a copy of.
+    #[inline]
     pub(super) fn shrink_to(&mut self, blocks: u32) {
-        let keep = (blocks as usize).div_ceil(BLOCKS_PER_LINE);
-        if keep >= self.lines.len() / 4 {
-            return;
+        if self.lines.len() > 2 * (blocks as usize).div_ceil(BLOCKS_PER_LINE) {
+            self.fold_last();
         }
-        let mut old = std::mem::take(&mut self.lines);
-        for line in (keep.max(1)..old.len()).rev() {
-            let mut folded = old[line];
-            folded.catch_up(self.resets);
-            old[parent(line)].catch_up(self.resets);
-            old[parent(line)].absorb(&folded);
+    }
+
+    fn fold_last(&mut self) {
+        let Some(mut last) = self.lines.pop() else { return };
+        if !self.lines.is_empty() {
+            let parent = parent(self.lines.len());
+            last.catch_up(self.resets);
+            let line = &mut self.lines[parent];
+            line.catch_up(self.resets);
+            line.absorb(&last);
         }
-        (0..keep).for_each(|line| self.lines.push(old[line]));
     }
 
     /// A key was used.
@@ -240,7 +243,7 @@ mod tests {
             sketch.grow_to(8);
             for (key, action) in steps {
                 match action {
-                    0 => sketch.shrink_to(8),
+                    0 => (0..key % 9).for_each(|_| sketch.shrink_to(8)),
                     1..6 => sketch.grow_to(sketch.lines.len() as u32 * 8 + action * 3),
                     _ => {}
                 }

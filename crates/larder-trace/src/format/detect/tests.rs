@@ -12,7 +12,7 @@ fn detected(content: impl Into<Vec<u8>>) -> Option<Format> {
 }
 
 /// A few lines of each format of text that detection can give.
-const SAMPLES: [(Format, &str); 17] = [
+const SAMPLES: [(Format, &str); 18] = [
     (Format::Msr, "128166372003061629,hm,0,Read,383496192,32768,413\n"),
     (Format::Spc, "0,20941264,8192,W,0.551706\n0,20939840,8192,r,0.554041,extra\n"),
     (Format::Fiu, "89966522969723 4270 rpc.mountd 18579576 8 W 6 0 d6c75ba46e82326fefa545b57a12e221\n"),
@@ -27,6 +27,7 @@ const SAMPLES: [(Format, &str); 17] = [
     (Format::FioLog, "fio version 2 iolog\n/dev/a add\n/dev/a read 0 4096\n"),
     (Format::FioLog, "fio version 3 iolog\n0 /dev/a add\n"),
     (Format::LibCacheSimCsv, "time,obj_id,obj_size,op\n1,2,3,get\n"),
+    (Format::LibCacheSimCsv, "version,time,op,size,lbn\n1,33898,2a,512,42932745\n"),
     (Format::Lis, "230027 8 0 0\n1842745 64 0 1\n"),
     (Format::LisPages, "1 1 0 0\n2 1 0 0\n"),
     (Format::Plain, "# made by hand\nR 17\nW 4 2\n"),
@@ -81,7 +82,8 @@ fn what_is_no_trace_is_told_with_all_names() {
         "hello world\n",
         "1 2\n",
         "{\"a\": 1}",
-        "1,a,0,Read,0,512,0\noops\n",
+        "oops\n1,a,0,Read,0,512,0\n",
+        "# a comment\n\noops\n",
         endless_line.as_str(),
         "\0\0\0\n",
     ] {
@@ -91,6 +93,43 @@ fn what_is_no_trace_is_told_with_all_names() {
             error.starts_with("t: the content fits none of the trace formats (msr, spc, fiu, "),
             "{error}"
         );
+        let begins = format!("it begins with {:?}", content.lines().next().unwrap_or_default());
+        assert!(error.contains(&begins[..begins.len().min(40)]), "{error}");
+    }
+}
+
+/// A whole trace with a mistake in its first lines is told with its place: that a text is in no format is no help.
+#[test]
+fn a_mistake_within_the_window_is_told_where_it_stands() {
+    for (format, text) in SAMPLES {
+        for end in ["\n", "\r\n"] {
+            let good = text.replace('\n', end);
+            let error = |text: String| {
+                let mut trace = Trace::new("t", Cursor::new(text.into_bytes()), None).unwrap();
+                assert_eq!(trace.format(), format, "{good:?}");
+                trace.find_map(Result::err).unwrap().to_string()
+            };
+            let line = good.lines().count() + 1;
+            let found = error(format!("{good}oops{end}{good}"));
+            assert!(found.starts_with(&format!("t: line {line}: the line is \"oops\"")), "{found}");
+            assert!(found.ends_with(&format!("(format {format})")), "{found}");
+            let marked = error(format!("\u{feff}{end}{good}{good}oops"));
+            assert!(marked.starts_with("t: line "), "{marked}");
+        }
+    }
+}
+
+#[test]
+fn the_reader_that_gets_furthest_tells_the_mistake() {
+    for (text, told) in [
+        ("R 1\nR 2 3\nF 4\n", "line 3: kind is \"F\", expected R or W (format plain)"),
+        ("1,2,3\n1,2,3\n1,x,3\n", "line 3: obj_id is \"x\""),
+        ("0.5 0 512 512 1\n0.6 0 1024 512 2\n0.7 0 1 1\n", "line 3: the line is"),
+        ("fio version 3 iolog\nx f read 0 512\n", "line 2: timestamp is \"x\""),
+    ] {
+        let mut trace = Trace::new("t", Cursor::new(text), None).unwrap();
+        let error = trace.find_map(Result::err).unwrap().to_string();
+        assert!(error.starts_with(&format!("t: {told}")), "{text:?}: {error}");
     }
 }
 
@@ -99,6 +138,31 @@ fn a_beginning_that_cannot_be_read_is_told() {
     let cut = &zstd::encode_all("1,a,0,Read,0,512,0\n".as_bytes(), 1).unwrap()[..6];
     let error = Trace::new("t", Cursor::new(cut.to_vec()), None).err().unwrap().to_string();
     assert!(error.starts_with("t: cannot be opened: "), "{error}");
+    // Broken off within the first line: not enough to tell a format, and that is not what is wrong.
+    let input = BufReader::new(Cursor::new(b"1,a,0,Re").chain(Failing));
+    let error = Trace::new("t", input, None).err().unwrap().to_string();
+    assert_eq!(error, "t: cannot be opened: broken");
+}
+
+struct Failing;
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::other("broken"))
+    }
+}
+
+/// What never ends is read no further than to the first mistake.
+#[test]
+fn endless_input_of_any_kind_takes_little_memory() {
+    for format in Format::ALL {
+        for byte in [0, b' ', b'0', b'x', 0xff] {
+            let mut trace = Trace::new("t", io::repeat(byte), Some(format)).unwrap();
+            let mut requests = Vec::new();
+            let read = trace.read_batch(&mut requests, 1000);
+            assert!(read.is_err() || requests.len() == 1000, "{format} {byte}");
+        }
+    }
 }
 
 #[test]
@@ -119,7 +183,7 @@ fn units_are_guessed_from_the_distance_of_requests() {
 
 #[test]
 fn detection_takes_no_more_than_its_window() {
-    let endless = BufReader::new(Cursor::new(b"1 1 0 0\n".repeat(8192)).chain(std::io::repeat(b'x')));
+    let endless = BufReader::new(Cursor::new(b"1 1 0 0\n".repeat(8192)).chain(io::repeat(b'x')));
     let (format, _) = detect("t", Box::new(endless)).unwrap();
     assert_eq!(format, Format::LisPages);
 }

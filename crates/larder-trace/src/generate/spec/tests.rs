@@ -118,6 +118,28 @@ fn requests_beyond_counting_are_no_trouble() {
     assert_eq!(spec.open().take(3).last().unwrap().time_ns, u64::MAX);
 }
 
+/// Each is refused, or gives its first requests at once: nothing is prepared in proportion to a number.
+#[test]
+fn absurd_numbers_take_no_time_and_no_memory() {
+    let numbers = [0, 1, 1 << 26, 1 << 30, (1 << 32) - 1, 1 << 32, 1 << 53, 1 << 63, u64::MAX];
+    let patterns =
+        ["zipf:theta=1,", "ycsb:theta=0.99,", "zipf:theta=1e-300,", "uniform:", "loop:", "sequential:"];
+    let mixes = ["fixed(18446744073709551615)", "exponential(1e308)", "lognormal(1e308,1e308)"];
+    for requests in numbers {
+        for blocks in numbers {
+            let phases =
+                patterns.map(|pattern| format!("{pattern}blocks={blocks},requests={requests},block=1B"));
+            let mix =
+                |law| format!("mix:cw=0.5,waw=0.5,footprint={blocks},requests={requests},distance={law}");
+            for text in phases.into_iter().chain(mixes.map(mix)) {
+                if let Ok(spec) = text.parse::<GeneratorSpec>() {
+                    assert!(spec.open().take(3).count() as u64 <= requests, "{text}");
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_is_parsed_or_refused(text in "\\PC{0,80}") {

@@ -31,7 +31,8 @@ fn record(order: Order, action: u32, sector: u64, len: u32, device: u32, payload
 const ISSUE: u32 = category::ISSUE | ACTION_ISSUE;
 const QUEUE: u32 = 1 << 20 | 1;
 const SDA: u32 = 8 << 20;
-const SDB1: u32 = 8 << 20 | 17;
+/// Minor numbers have 20 bits.
+const NVME: u32 = 259 << 20 | 0x1_2345;
 
 fn trace(bytes: Vec<u8>) -> Trace {
     Trace::new("t", Cursor::new(bytes), Some(Format::Blktrace)).unwrap()
@@ -50,7 +51,7 @@ fn issued_requests_are_read_in_either_byte_order() {
             record(category::NOTIFY, 0, 0, SDA, b"kworker\0"),
             record(QUEUE | category::READ, 8, 4096, SDA, b""),
             record(ISSUE | category::READ, 8, 4096, SDA, b""),
-            record(ISSUE | category::WRITE | category::FLUSH, 16, 512, SDB1, b""),
+            record(ISSUE | category::WRITE | category::FLUSH, 16, 512, NVME, b""),
             record(ISSUE | category::WRITE | category::FLUSH, 0, 0, SDA, b""),
             record(ISSUE | category::DISCARD | category::WRITE, 1 << 54, 1 << 30, SDA, b""),
             record(ISSUE | ACTION_CGROUP | category::WRITE, 24, 512, SDA, &[9; 8]),
@@ -78,7 +79,7 @@ fn issued_requests_are_read_in_either_byte_order() {
             len,
         });
         assert_eq!(found, expected, "{order:?}");
-        assert_eq!(trace.volumes(), [Volume::new("", "8,0"), Volume::new("", "8,17")]);
+        assert_eq!(trace.volumes(), [Volume::new("", "8,0"), Volume::new("", "259,74565")]);
     }
 }
 

@@ -41,7 +41,10 @@ fn a_record_that_is_cut_off_is_named_by_its_first_byte() {
     let mut bytes = [record(0, 5, 1, -1), record(0, 6, 1, -1)].concat();
     bytes.pop();
     let error = trace(bytes).find_map(Result::err).expect("an error").to_string();
-    assert_eq!(error, "t: byte 24: the record is \"23 bytes\", expected a record of 24 bytes");
+    assert_eq!(
+        error,
+        "t: byte 24: the record is \"23 bytes\", expected a record of 24 bytes (format oracle-general)"
+    );
     assert!(trace(Vec::new()).next().is_none());
 }
 

@@ -274,3 +274,27 @@ fn bounded(place: Place, field: &'static str, size: i64) -> Result<usize, Stop> 
     let bounded = usize::try_from(size).ok().filter(|&size| size <= PAGE_BYTES_MAX);
     bounded.ok_or_else(|| wrong(place, field, size as u64, "at most 64 MiB"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(codec: Codec) -> Column {
+        let (physical, name) = (Physical::Int64, &b"offset"[..]);
+        let (optional, repeated, unsigned) = (false, false, false);
+        let leaf = Leaf { name, index: 0, physical, optional, repeated, unsigned, time_unit: None };
+        Column { codec, ..Column::new(&leaf, 1) }
+    }
+
+    /// A few kilobytes that stand for more than a page may hold.
+    #[test]
+    fn a_page_beyond_all_bounds_is_refused_before_it_takes_memory() {
+        let bomb = zstd::encode_all(io::repeat(0).take(PAGE_BYTES_MAX as u64 + 1), 1).unwrap();
+        let refused = |bytes: i64| column(Codec::Zstd).decompress(bytes, &bomb, Vec::new()).unwrap_err();
+        assert_eq!(refused(PAGE_BYTES_MAX as i64 + 1).field, "size of the page");
+        assert_eq!(refused(-1).field, "size of the page");
+        assert!(refused(100).found.contains("another length"));
+        assert!(bounded(Place::Byte(0), "x", PAGE_BYTES_MAX as i64).is_ok());
+        assert!(bounded(Place::Byte(0), "x", PAGE_BYTES_MAX as i64 + 1).is_err());
+    }
+}

@@ -38,11 +38,15 @@ pub(super) enum PageKind {
     Other,
 }
 
-/// The header at the beginning of `bytes`, and its length.
+/// The header at the beginning of `bytes`, and its length. One without kind and sizes is none: zeros are no pages.
 pub(super) fn header(bytes: &[u8]) -> Result<(Header, usize), Bad> {
     let mut header = Header::default();
+    let mut required = [false; 3];
     let mut reader = Compact::new(bytes, 0);
     reader.fields(|reader, number, kind| {
+        if let (1..=3, Kind::Int) = (number, kind) {
+            required[number as usize - 1] = true;
+        }
         match (number, kind) {
             (1, Kind::Int) => header.kind = page_kind(reader.int()?),
             (2, Kind::Int) => header.uncompressed = reader.int()?,
@@ -54,7 +58,7 @@ pub(super) fn header(bytes: &[u8]) -> Result<(Header, usize), Bad> {
         }
         Ok(true)
     })?;
-    Ok((header, reader.at()))
+    if required == [true; 3] { Ok((header, reader.at())) } else { Err(Bad::Wrong) }
 }
 
 fn page_kind(code: i64) -> PageKind {
@@ -173,4 +177,18 @@ fn lz4(bytes: &[u8], len: usize, out: &mut Vec<u8>) -> io::Result<()> {
 
 fn another_length() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the page has another length than its header tells")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_as_long_as_told_takes_no_memory() {
+        for codec in [Codec::Plain, Codec::Snappy, Codec::Gzip, Codec::Zstd, Codec::Lz4] {
+            let mut out = Vec::new();
+            assert!(codec.decompress(&[0x10; 20], PAGE_BYTES_MAX, &mut out).is_err(), "{codec:?}");
+            assert!(out.capacity() < 1 << 16, "{codec:?}: {}", out.capacity());
+        }
+    }
 }

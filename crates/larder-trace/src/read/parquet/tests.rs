@@ -322,6 +322,32 @@ fn a_table_that_is_cut_off_or_none_at_all_is_an_error() {
 }
 
 #[test]
+fn what_does_not_begin_as_a_table_is_not_read_on() {
+    let failing = Cursor::new(b"PAR2").chain(io::repeat(0));
+    let mut trace = Trace::new("t", failing, Some(Format::Parquet)).unwrap();
+    let error = trace.next().unwrap().unwrap_err().to_string();
+    assert!(error.starts_with(r#"t: byte 0: the table is "PAR2", expected a Parquet table"#), "{error}");
+}
+
+/// A few compressed kilobytes can stand for it.
+#[test]
+fn a_stream_without_an_end_is_not_kept_in_memory() {
+    let mut trace = Trace::new("t", Cursor::new(b"PAR1").chain(io::repeat(0)), None).unwrap();
+    let error = trace.next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("expected at most 256 MiB where the table is compressed as a whole"), "{error}");
+}
+
+#[test]
+fn zeros_are_no_pages() {
+    assert!(page::header(&[0; 300]).is_err());
+    // Kind 0 and two sizes of 0; without any of them.
+    let header = [0x15, 0, 0x15, 0, 0x15, 0, 0];
+    assert_eq!(page::header(&header).map(|(_, bytes)| bytes), Ok(header.len()));
+    assert!(page::header(&header[2..]).is_err());
+    assert!(page::header(&[0x15, 0, 0x15, 0, 0]).is_err());
+}
+
+#[test]
 fn an_error_comes_after_the_rows_before_it_and_once() {
     let mut table = table(
         MINIMAL,

@@ -62,8 +62,8 @@ pub(super) struct Dictionary {
 impl Dictionary {
     /// The `values` values in `data`.
     pub(super) fn new(physical: Physical, data: Vec<u8>, values: usize) -> Option<Self> {
-        // A value takes a byte at least: a wrong count takes no more memory than a right one.
-        let mut spans = Vec::with_capacity(values.min(data.len()));
+        // A value takes four bytes at least: a wrong count takes no more memory than a right one.
+        let mut spans = Vec::with_capacity(values.min(data.len() / 4));
         let mut at = 0;
         for _ in 0..values {
             let (span, next) = plain(physical, &data, at)?;
@@ -176,4 +176,19 @@ fn next_of<'a>(lengths: &mut Delta, at: &mut usize, data: &'a [u8]) -> Option<&'
     let bytes = Span { at: *at, len }.of(data)?;
     *at += len;
     Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dictionary_is_as_large_as_its_data_whatever_is_told() {
+        let data = [7u8, 0, 0, 0, 9, 0, 0, 0];
+        assert_eq!(Dictionary::new(Physical::Int32, data.to_vec(), 2).unwrap().spans.len(), 2);
+        for (physical, values) in [(Physical::Int32, 3), (Physical::Int32, usize::MAX), (Physical::Bytes, 1)]
+        {
+            assert!(Dictionary::new(physical, data.to_vec(), values).is_none(), "{physical:?} {values}");
+        }
+    }
 }

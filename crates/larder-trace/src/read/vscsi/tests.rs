@@ -51,7 +51,7 @@ fn both_versions_tell_the_same() {
 fn a_record_that_is_cut_off_is_named_by_its_first_byte() {
     let mut bytes = [one(0x28, 512, 0, 0), one(0x28, 512, 0, 0)].concat();
     bytes.truncate(45);
-    let expected = "a record of 32 (version 1) or 40 bytes (version 2)";
+    let expected = "a record of 32 (version 1) or 40 bytes (version 2) (format vscsi)";
     assert_eq!(error(bytes), format!("t: byte 32: the record is \"13 bytes\", expected {expected}"));
     let mut bytes = two(0x28, 512, 0, 0);
     bytes.truncate(35);

@@ -122,7 +122,7 @@ fn up_to(evidence: &[Evidence<'_>], target: f64) -> Finding {
     let Some(here) = range(evidence) else { return untested() };
     let (all, better, reached) = (evidence.len(), count(evidence, |value| value > 0.0), count(evidence, |value| value >= target));
     let verdict = Verdict::of(reached > 0 && better == all, better, all);
-    Finding { here, verdict, because: format!("{} reached in {reached} of {all} caches, better in {better}", percent(target)) }
+    Finding { here, verdict, because: format!("{} or more in {reached} of {all} caches, better in {better}", percent(target)) }
 }
 
 /// "By so much to so much": each cache gains at least the lower figure.

@@ -20,10 +20,10 @@ pub struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// The number and where it is from: `94.5 % (web, cache of 5 %)`.
+    /// The number, and the workload and the cache that it is from: `94.5 % (web, 5 %)`.
     pub fn told(&self) -> String {
         let share = self.point.cache_blocks as f64 / self.study.summary.footprint_blocks.max(1) as f64;
-        format!("{} ({}, cache of {})", percent(self.value), self.study.workload.name, short(share))
+        format!("{} ({}, {})", percent(self.value), self.study.workload.name, short(share))
     }
 }
 
@@ -44,14 +44,15 @@ impl<'a> Scope<'a> {
         self.all().filter(|(_, point)| point.best_hit_ratio() >= HIT_RATIO_MIN)
     }
 
-    /// What LARC's hit ratio gains over another policy's, in each cache that is of use under some policy.
+    /// What LARC's hit ratio gains over another policy's, in each cache that is of use under one of the two.
     pub fn gains(self, other: PolicySpec) -> Vec<Evidence<'a>> {
-        gather(self.useful(), |point| point.gain_over(other))
+        let useful = self.all().filter(|(_, point)| [PolicySpec::Larc, other].iter().any(|&policy| is_useful(point, policy)));
+        gather(useful, |point| point.gain_over(other))
     }
 
     /// What LARC saves of LRU's SSD writes, in each cache that is of use under LARC.
     pub fn savings(self) -> Vec<Evidence<'a>> {
-        gather(self.all().filter(|(_, point)| is_saving_of_merit(point)), Point::saving)
+        gather(self.all().filter(|(_, point)| is_useful(point, PolicySpec::Larc)), Point::saving)
     }
 
     fn all(self) -> impl Iterator<Item = (&'a Study, &'a Point)> {
@@ -60,9 +61,9 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// True if LARC hits often enough for what it saves to be a merit.
-pub fn is_saving_of_merit(point: &Point) -> bool {
-    point.of(PolicySpec::Larc).hit_ratio() >= HIT_RATIO_MIN
+/// True if the cache hits often enough under this policy.
+pub fn is_useful(point: &Point, policy: PolicySpec) -> bool {
+    point.of(policy).hit_ratio() >= HIT_RATIO_MIN
 }
 
 fn gather<'a>(

@@ -8,7 +8,7 @@ use larder_policy::spec::PolicySpec;
 
 use super::change::{Change, Response};
 use super::claims::{Claim, Finding};
-use super::evidence::{HIT_RATIO_MIN, is_saving_of_merit};
+use super::evidence::{HIT_RATIO_MIN, is_useful};
 use super::percent::{digits, percent, short, signed};
 use super::study::{BLOCK, Counted, Point, Study, Tally};
 use crate::simulate::number::{compact, grouped};
@@ -60,7 +60,8 @@ impl Report<'_> {
 
 fn study(study: &Study, width: u16) -> String {
     let summary = &study.summary;
-    let mut text = format!("\n{}: {}\n", study.workload.name, study.workload.parts);
+    let parts: Vec<_> = study.workload.parts.each().map(ToString::to_string).collect();
+    let mut text = format!("\n{}: {}\n", study.workload.name, parts.join("\nthen "));
     let dominated = if study.is_read_dominated() { "reads dominate" } else { "writes dominate" };
     let _ = writeln!(
         text,
@@ -107,7 +108,7 @@ fn row(point: &Point, footprint_blocks: u64) -> Vec<String> {
     row.extend(point.outcomes.iter().map(|outcome| digits(outcome.tally.hit_ratio())));
     row.extend([PolicySpec::Lru, PolicySpec::Arc].map(|policy| signed(point.gain_over(policy))));
     row.extend(SHOWN.map(|policy| compact(point.of(policy).ssd_writes())));
-    let mark = if is_saving_of_merit(point) { " " } else { "*" };
+    let mark = if is_useful(point, PolicySpec::Larc) { " " } else { "*" };
     row.push(point.saving().map_or("-".into(), |saving| format!("{}{mark}", digits(saving))));
     row
 }
@@ -120,9 +121,8 @@ fn change(change: &Change, width: u16) -> String {
         grouped(change.every)
     );
     put(&mut text, intervals(change), width);
-    for policy in SHOWN {
-        let _ = writeln!(text, "{}: {}", title(policy), response(&change.response(policy)));
-    }
+    text.push('\n');
+    put(&mut text, responses(change), width);
     text
 }
 
@@ -142,24 +142,30 @@ fn intervals(change: &Change) -> Table {
     flush_right(table)
 }
 
-fn response(response: &Response) -> String {
-    let within = |accesses: Option<u64>| accesses.map_or("never".into(), |accesses| format!("within {} accesses", grouped(accesses)));
-    format!(
-        "hit ratio {} before, {} after, {} at the end; nine tenths of the first again {}, of the last {}",
-        percent(response.before.hit_ratio()),
-        percent(response.after.hit_ratio()),
-        percent(response.end.hit_ratio()),
-        within(response.back_after),
-        within(response.settled_after)
-    )
+fn responses(change: &Change) -> Table {
+    let levels = ["before", "after", "at the\nend"].map(|level| format!("hits, %\n{level}"));
+    let back = ["before", "the end"].map(|level| format!("accesses until at nine\ntenths of {level}"));
+    let mut table = table([&["".to_owned()][..], &levels, &back].concat());
+    for policy in SHOWN {
+        let Response { before, after, end, back_after, settled_after, .. } = change.response(policy);
+        let levels = [before, after, end].map(|tally| digits(tally.hit_ratio()));
+        let back = [back_after, settled_after].map(|accesses| accesses.map_or("never".into(), grouped));
+        table.add_row([&[title(policy)][..], &levels, &back].concat());
+    }
+    flush_right(table)
 }
 
 fn claims(claims: &[Claim]) -> Table {
-    let mut table = table(["claim", "paper", "here, whole traces", "here, second halves"].map(String::from).to_vec());
-    let told = |finding: &Finding| format!("{}: {}; {}", finding.verdict.as_str(), finding.because, finding.here);
+    let headings = ["claim", "paper", "counted", "here (workload, cache)", "verdict"];
+    let mut table = table(headings.map(String::from).to_vec());
     for claim in claims {
-        let half = claim.half.as_ref().map_or("-".into(), told);
-        table.add_row([claim.text.to_owned(), claim.paper.to_owned(), told(&claim.whole), half]);
+        let told = |finding: &Finding| [finding.here.clone(), format!("{}: {}", finding.verdict.as_str(), finding.because)];
+        let whole = [claim.text, claim.paper, "whole"].map(String::from);
+        table.add_row([&whole[..], &told(&claim.whole)].concat());
+        if let Some(half) = &claim.half {
+            let blank = ["", "", "2nd half"].map(String::from);
+            table.add_row([&blank[..], &told(half)].concat());
+        }
     }
     table
 }

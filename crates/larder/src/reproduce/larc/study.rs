@@ -301,3 +301,6 @@ fn problem(error: SimError<Problem>) -> Problem {
     };
     Problem::new(error, help)
 }
+
+#[cfg(test)]
+mod tests;
