@@ -197,7 +197,8 @@ impl Engine {
     }
 
     /// The same engine with this seed for its index: a guest that knew it could choose blocks that fall into one bucket, and slow its neighbours
-    /// down. Nothing else depends on it.
+    /// down. Nothing else depends on it, but which blocks
+    /// a Bloom filter or a sketch takes for one another.
     ///
     /// # Panics
     /// If anything is cached already.

@@ -39,7 +39,7 @@ impl Nodes for EntryNodes<'_> {
 
     #[inline]
     fn key(&self, handle: Handle) -> u64 {
-        self.store.packed_key(handle)
+        self.store.secret_key_of(handle)
     }
 }
 
@@ -95,11 +95,12 @@ impl Engine {
         self.cache_failed
     }
 
-    /// Bytes of memory held for index, replacement and slots.
+    /// Bytes of memory held for index, replacement, admission and slots.
     pub fn memory_bytes(&self) -> usize {
-        let admission: usize = self.tenants.iter().map(|tenant| tenant.admission.memory_bytes()).sum();
+        let policies = |tenant: &Tenant| tenant.replacement.memory_bytes() + tenant.admission.memory_bytes();
+        let policies: usize = self.tenants.iter().map(policies).sum();
         let slots = self.free_slots.capacity() * size_of::<u32>();
-        self.store.memory_bytes() + self.nodes.memory_bytes() + slots + admission
+        self.store.memory_bytes() + self.nodes.memory_bytes() + slots + policies
     }
 
     pub(crate) fn stats_mut(&mut self, volume: VolumeId) -> &mut TenantStats {
@@ -145,8 +146,9 @@ impl Engine {
         if self.cache_failed || self.tenants[tenant].quota == 0 {
             return None;
         }
-        let (packed, hash) = (key.pack(), hash(key.pack()));
-        if !self.tenants[tenant].admission.admit(packed, hash) {
+        let secret = self.store.secret_key(key);
+        let hash = hash(secret);
+        if !self.tenants[tenant].admission.admit(secret, hash) {
             return None;
         }
         let ghost = self.store.find_ghost(key);
@@ -157,7 +159,7 @@ impl Engine {
             None => {
                 // The policy has forgotten the ghost already.
                 ghost.map(|ghost| self.store.remove(ghost));
-                self.tenants[tenant].admission.failed(packed, hash);
+                self.tenants[tenant].admission.failed(secret, hash);
                 None
             }
         }

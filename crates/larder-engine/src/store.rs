@@ -34,8 +34,7 @@ pub(crate) struct BlockKey {
 }
 
 impl BlockKey {
-    /// As one number, the block's own.
-    pub fn pack(self) -> u64 {
+    fn pack(self) -> u64 {
         debug_assert!(self.block <= BLOCK_MAX, "volumes are bounded when they are added");
         (u64::from(self.volume.0) << VOLUME_SHIFT) | self.block
     }
@@ -174,10 +173,16 @@ impl Store {
         slot
     }
 
-    /// An entry's block as one number.
+    /// A block as one number, its own, that a guest cannot foresee: what policies hash.
     #[inline]
-    pub fn packed_key(&self, id: EntryId) -> u64 {
-        self.entries[id as usize].word & KEY_MASK
+    pub fn secret_key(&self, key: BlockKey) -> u64 {
+        key.pack() ^ self.seed
+    }
+
+    /// [`Self::secret_key`] of an entry's block.
+    #[inline]
+    pub fn secret_key_of(&self, id: EntryId) -> u64 {
+        (self.entries[id as usize].word & KEY_MASK) ^ self.seed
     }
 
     pub fn key(&self, id: EntryId) -> BlockKey {

@@ -96,11 +96,12 @@ impl<P: Replacement> Cache<P> {
         &self.blocks
     }
 
-    /// Bytes of memory held, without the policy's own.
+    /// Bytes of memory held, the policy's own among them.
     pub fn memory_bytes(&self) -> usize {
         self.index.memory_bytes()
             + self.blocks.0.capacity() * size_of::<Block>()
             + self.unused.capacity() * size_of::<Handle>()
+            + self.policy.memory_bytes()
     }
 
     /// A plain access: a hit is true; an absent block enters, and another may leave.

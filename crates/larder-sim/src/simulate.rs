@@ -61,7 +61,7 @@ pub struct Simulated {
     pub summary: Summary,
     /// The runs, in the order of the plan.
     pub runs: Vec<RunResult>,
-    /// Bytes of memory that the caches and the footprint took, without what replacement policies keep of their own.
+    /// Bytes of memory that the caches and the footprint took.
     pub memory_bytes: u64,
 }
 

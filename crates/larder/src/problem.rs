@@ -51,7 +51,9 @@ impl From<TraceError> for Problem {
             TraceError::Open { .. } => "name a trace that is there and readable, - for stdin, or gen:SPEC",
             TraceError::Unknown { .. } => "name its format with --format, if it is one of these",
             TraceError::Read { .. } => "the file is damaged or incomplete: fetch it again",
-            TraceError::Syntax { .. } => "mend that place; if the trace is in another format, name it with --format",
+            TraceError::Syntax { .. } => {
+                "mend that place; if the trace is in another format, name it with --format"
+            }
         };
         Self::new(&error, help)
     }

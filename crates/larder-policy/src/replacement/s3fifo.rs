@@ -144,6 +144,8 @@ impl S3Fifo {
 }
 
 impl Replacement for S3Fifo {
+    const HIT_MOVES: bool = false;
+
     #[inline]
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
         if nodes.node(handle).tag & HITS < HITS_MAX {

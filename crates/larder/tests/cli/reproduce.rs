@@ -30,7 +30,8 @@ fn check(report: &Value) {
         for point in list(&workload["whole"]).iter().chain(list(&workload["second_half"])) {
             check_point(point);
         }
-        let [whole, half] = ["whole", "second_half"].map(|part| number(&workload[part][0]["policies"][0]["block_accesses"]));
+        let [whole, half] =
+            ["whole", "second_half"].map(|part| number(&workload[part][0]["policies"][0]["block_accesses"]));
         assert_eq!(whole, number(&workload["block_accesses"]));
         assert!(0 < half && half < whole, "{half} of {whole}");
     }
@@ -41,10 +42,13 @@ fn check(report: &Value) {
 }
 
 fn check_point(point: &Value) {
-    let of = |name: &str| list(&point["policies"]).iter().find(|policy| policy["policy"] == name).expect("a policy");
+    let of = |name: &str| {
+        list(&point["policies"]).iter().find(|policy| policy["policy"] == name).expect("a policy")
+    };
     for policy in list(&point["policies"]) {
         let [accesses, hits, write_hits, replacements, writes] =
-            ["block_accesses", "hits", "write_hits", "replacements", "ssd_writes"].map(|key| number(&policy[key]));
+            ["block_accesses", "hits", "write_hits", "replacements", "ssd_writes"]
+                .map(|key| number(&policy[key]));
         assert_eq!(writes, write_hits + replacements, "{policy}");
         match policy["policy"] == "larc" {
             true => assert!(replacements <= accesses - hits, "{policy}"),
@@ -61,7 +65,13 @@ fn generated_workloads_are_told_as_such() {
     let lab = Lab::new();
     let quick = ["--limit", "30000", "--sizes", "5%,20%"];
     let text = larc(&lab, &quick);
-    for words in ["GENERATED", "zipf-reads, whole trace", "zipf-writes, second half", "The change, in a cache of", "up to 94.5 %"] {
+    for words in [
+        "GENERATED",
+        "zipf-reads, whole trace",
+        "zipf-writes, second half",
+        "The change, in a cache of",
+        "up to 94.5 %",
+    ] {
         assert!(text.contains(words), "{words} is missing: {text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 160), "{text}");
@@ -76,9 +86,30 @@ fn generated_workloads_are_told_as_such() {
 }
 
 #[test]
+fn help_names_the_paper_and_the_options() {
+    let help = larc(&Lab::new(), &["--help"]);
+    for word in [
+        "MSST 2013",
+        "--trace ",
+        "--traces",
+        "--change",
+        "--sizes",
+        "--belady",
+        "--json",
+        "--plot",
+        "--limit",
+        "Examples:",
+    ] {
+        assert!(help.contains(word), "{word} is missing: {help}");
+    }
+}
+
+#[test]
 fn the_same_bytes_on_any_number_of_threads() {
     let lab = Lab::new();
-    let run = |threads| larc(&lab, &["--limit", "5000", "--sizes", "10%", "--belady", "--json", "--threads", threads]);
+    let run = |threads| {
+        larc(&lab, &["--limit", "5000", "--sizes", "10%", "--belady", "--json", "--threads", threads])
+    };
     assert_eq!(run("1"), run("3"));
 }
 
@@ -88,7 +119,18 @@ fn files_are_written_where_they_are_asked_for() {
     let (json, plot) = (lab.path("larc.json"), lab.path("larc.svg"));
     let json_option = format!("--json={}", json.display());
     let plot_path = plot.to_str().expect("UTF-8");
-    let text = larc(&lab, &["--limit", "5000", "--trace", "z=gen:zipf:theta=1,blocks=400,requests=9000", &json_option, "--plot", plot_path]);
+    let text = larc(
+        &lab,
+        &[
+            "--limit",
+            "5000",
+            "--trace",
+            "z=gen:zipf:theta=1,blocks=400,requests=9000",
+            &json_option,
+            "--plot",
+            plot_path,
+        ],
+    );
     assert!(text.contains("z, whole trace") && !text.contains("GENERATED"), "{text}");
     let report: Value = serde_json::from_str(&fs::read_to_string(json).expect("a file")).expect("JSON");
     assert_eq!(report["workloads"][0]["requests"], 5000);
@@ -105,7 +147,8 @@ fn recorded_traces_where_they_are_at_hand() {
     let report = larc(&Lab::new(), &["--traces", TRACES, "--limit", "20000", "--sizes", "5%,20%", "--json"]);
     let report: Value = serde_json::from_str(&report).expect("JSON");
     check(&report);
-    let names: Vec<_> = list(&report["workloads"]).iter().filter_map(|workload| workload["name"].as_str()).collect();
+    let names: Vec<_> =
+        list(&report["workloads"]).iter().filter_map(|workload| workload["name"].as_str()).collect();
     assert!(names.contains(&"web") && names.contains(&"ws_con"), "{names:?}");
     assert!(list(&report["workloads"]).iter().all(|workload| workload["generated"] == false));
 }

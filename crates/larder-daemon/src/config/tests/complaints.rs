@@ -337,11 +337,15 @@ help: use "lru", "arc", "s3-fifo" or another that does not"#,
    |             ^^^^^^^
 help: leave `admission` out, or take another replacement"#,
     ),
-    (r#"admission"#, r#"admission = "prob:2""#, r#"larder.toml:17: `2` is not what `prob` takes: the probability with which a block enters, 0 to 1, as in `prob:0.1`
+    (
+        r#"admission"#,
+        r#"admission = "prob:2""#,
+        r#"larder.toml:17: `2` is not what `prob` takes: the probability with which a block enters, 0 to 1, as in `prob:0.1`
    |
 17 | admission = "prob:2"
    |             ^^^^^^^^
-help: correct it, or leave the key out for its default"#),
+help: correct it, or leave the key out for its default"#,
+    ),
     (
         r#"backing = "nbd"#,
         r#"backing = "/srv/db.img""#,

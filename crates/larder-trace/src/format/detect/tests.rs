@@ -139,7 +139,7 @@ fn a_beginning_that_cannot_be_read_is_told() {
     let error = Trace::new("t", Cursor::new(cut.to_vec()), None).err().unwrap().to_string();
     assert!(error.starts_with("t: cannot be opened: "), "{error}");
     // Broken off within the first line: not enough to tell a format, and that is not what is wrong.
-    let input = BufReader::new(Cursor::new(b"1,a,0,Re").chain(Failing));
+    let input = BufReader::new(Cursor::new(b"128166372003061629,hm,0,Re").chain(Failing));
     let error = Trace::new("t", input, None).err().unwrap().to_string();
     assert_eq!(error, "t: cannot be opened: broken");
 }

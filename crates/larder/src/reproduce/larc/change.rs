@@ -132,8 +132,17 @@ mod tests {
 
     #[test]
     fn a_response_is_told_by_its_intervals() {
-        let mut larc = vec![tally(10, 9), tally(50, 1), tally(50, 1), tally(50, 1), tally(50, 3), tally(50, 4)];
-        larc.extend([tally(5, 2), tally(20, 8), tally(44, 6), tally(45, 4), tally(30, 3), tally(30, 3), tally(30, 3)]);
+        let mut larc =
+            vec![tally(10, 9), tally(50, 1), tally(50, 1), tally(50, 1), tally(50, 3), tally(50, 4)];
+        larc.extend([
+            tally(5, 2),
+            tally(20, 8),
+            tally(44, 6),
+            tally(45, 4),
+            tally(30, 3),
+            tally(30, 3),
+            tally(30, 3),
+        ]);
         let change = Change { at: 6, ..Change::new(7, 600, vec![(PolicySpec::Larc, larc)]) };
         let response = change.response(PolicySpec::Larc);
         assert_eq!((response.before.hit_ratio(), response.before.replacement_rate()), (0.5, 0.02));

@@ -73,13 +73,25 @@ type Statement = (&'static str, &'static str, &'static str, fn(&Study) -> bool, 
 
 /// The claims of section IV-C on hit ratios and SSD writes.
 const STATEMENTS: [Statement; 7] = [
-    ("saving_reads", "fewer SSD writes than LRU, reads dominate", "up to 94.5 %", READS, |scope| savings(scope, up_to, 0.945)),
-    ("saving_writes", "fewer SSD writes than LRU, writes dominate", "11.2 to 40.8 %", WRITES, |scope| savings(scope, at_least, 0.112)),
-    ("gain_lru_reads", "higher hit ratio than LRU, reads dominate", "up to 279.3 %", READS, |scope| up_to(&scope.gains(PolicySpec::Lru), 2.793)),
-    ("gain_arc_reads", "higher hit ratio than ARC, reads dominate", "up to 30.8 %", READS, |scope| up_to(&scope.gains(PolicySpec::Arc), 0.308)),
-    ("gain_lru_writes", "higher hit ratio than LRU, writes dominate", "marginally, and 14 to 22 %", WRITES, |scope| {
-        at_least(&scope.gains(PolicySpec::Lru), 0.0)
+    ("saving_reads", "fewer SSD writes than LRU, reads dominate", "up to 94.5 %", READS, |scope| {
+        savings(scope, up_to, 0.945)
     }),
+    ("saving_writes", "fewer SSD writes than LRU, writes dominate", "11.2 to 40.8 %", WRITES, |scope| {
+        savings(scope, at_least, 0.112)
+    }),
+    ("gain_lru_reads", "higher hit ratio than LRU, reads dominate", "up to 279.3 %", READS, |scope| {
+        up_to(&scope.gains(PolicySpec::Lru), 2.793)
+    }),
+    ("gain_arc_reads", "higher hit ratio than ARC, reads dominate", "up to 30.8 %", READS, |scope| {
+        up_to(&scope.gains(PolicySpec::Arc), 0.308)
+    }),
+    (
+        "gain_lru_writes",
+        "higher hit ratio than LRU, writes dominate",
+        "marginally, and 14 to 22 %",
+        WRITES,
+        |scope| at_least(&scope.gains(PolicySpec::Lru), 0.0),
+    ),
     ("best_reads", "highest hit ratio of all, reads dominate", "everywhere", READS, best_of_all),
     ("best_change", "highest hit ratio of all, popularity changes", "everywhere", CHANGING, best_of_all),
 ];
@@ -105,12 +117,16 @@ pub fn judge(studies: &[Study]) -> Vec<Claim> {
 }
 
 fn untested() -> Finding {
-    Finding { here: "-".into(), verdict: Verdict::Untested, because: "no such workload, or no cache of use".into() }
+    Finding {
+        here: "-".into(),
+        verdict: Verdict::Untested,
+        because: "no such workload, or no cache of use".into(),
+    }
 }
 
 fn range(evidence: &[Evidence<'_>]) -> Option<String> {
     let (best, worst) = extremes(evidence)?;
-    Some(format!("{} to {}", worst.told(), best.told()))
+    Some(if evidence.len() == 1 { best.told() } else { format!("{} to {}", worst.told(), best.told()) })
 }
 
 fn count(evidence: &[Evidence<'_>], good: impl Fn(f64) -> bool) -> usize {
@@ -120,17 +136,27 @@ fn count(evidence: &[Evidence<'_>], good: impl Fn(f64) -> bool) -> usize {
 /// "By up to": some cache reaches what the paper reaches, and every cache gains something.
 fn up_to(evidence: &[Evidence<'_>], target: f64) -> Finding {
     let Some(here) = range(evidence) else { return untested() };
-    let (all, better, reached) = (evidence.len(), count(evidence, |value| value > 0.0), count(evidence, |value| value >= target));
+    let (all, better, reached) =
+        (evidence.len(), count(evidence, |value| value > 0.0), count(evidence, |value| value >= target));
     let verdict = Verdict::of(reached > 0 && better == all, better, all);
-    Finding { here, verdict, because: format!("{} or more in {reached} of {all} caches, better in {better}", percent(target)) }
+    Finding {
+        here,
+        verdict,
+        because: format!("{} or more in {reached} of {all} caches, better in {better}", percent(target)),
+    }
 }
 
 /// "By so much to so much": each cache gains at least the lower figure.
 fn at_least(evidence: &[Evidence<'_>], least: f64) -> Finding {
     let Some(here) = range(evidence) else { return untested() };
-    let (all, enough, better) = (evidence.len(), count(evidence, |value| value >= least), count(evidence, |value| value > 0.0));
+    let (all, enough, better) =
+        (evidence.len(), count(evidence, |value| value >= least), count(evidence, |value| value > 0.0));
     let verdict = Verdict::of(enough == all, better, all);
-    Finding { here, verdict, because: format!("{} or more in {enough} of {all} caches, better in {better}", percent(least)) }
+    Finding {
+        here,
+        verdict,
+        because: format!("{} or more in {enough} of {all} caches, better in {better}", percent(least)),
+    }
 }
 
 /// Savings are held against the paper's figure; whether they are paid for with hits is told beside it.
@@ -147,15 +173,21 @@ fn savings(scope: Scope<'_>, judge: fn(&[Evidence<'_>], f64) -> Finding, figure:
 /// LARC hits as often as the best of the others, or more often, in each cache.
 fn best_of_all(scope: Scope<'_>) -> Finding {
     let points: Vec<_> = scope.useful().map(|(_, point)| point).collect();
-    let wins = |policy| points.iter().filter(|point| point.of(policy).hit_ratio() >= point.best_hit_ratio()).count();
+    let wins =
+        |policy| points.iter().filter(|point| point.of(policy).hit_ratio() >= point.best_hit_ratio()).count();
     let (all, won) = (points.len(), wins(PolicySpec::Larc));
     if all == 0 {
         return untested();
     }
     let others = [PolicySpec::Lru, PolicySpec::Lfu, PolicySpec::Mq, PolicySpec::Arc];
     let told = others.into_iter().map(|policy| (policy, wins(policy))).filter(|(_, wins)| *wins > 0);
-    let told: Vec<_> = told.map(|(policy, wins)| format!("{} in {wins}", policy.name().to_uppercase())).collect();
-    let because = if told.is_empty() { "no other is as good anywhere".into() } else { format!("the best is {}", told.join(", ")) };
+    let told: Vec<_> =
+        told.map(|(policy, wins)| format!("{} in {wins}", policy.name().to_uppercase())).collect();
+    let because = if told.is_empty() {
+        "no other is as good anywhere".into()
+    } else {
+        format!("the best is {}", told.join(", "))
+    };
     Finding { here: format!("in {won} of {all} caches"), verdict: Verdict::of(won == all, won, all), because }
 }
 
@@ -173,7 +205,9 @@ fn replacements_rise(studies: &[Study]) -> Finding {
     );
     let because = match back_after {
         _ if !fell => "its hit ratio did not fall".into(),
-        Some(accesses) => format!("back at nine tenths of its hit ratio within {} accesses", grouped(accesses)),
+        Some(accesses) => {
+            format!("back at nine tenths of its hit ratio within {} accesses", grouped(accesses))
+        }
         None => "never back at nine tenths of its hit ratio".into(),
     };
     let verdict = if fell { Verdict::of(rose, 0, 1) } else { Verdict::Untested };

@@ -46,7 +46,9 @@ impl<'a> Scope<'a> {
 
     /// What LARC's hit ratio gains over another policy's, in each cache that is of use under one of the two.
     pub fn gains(self, other: PolicySpec) -> Vec<Evidence<'a>> {
-        let useful = self.all().filter(|(_, point)| [PolicySpec::Larc, other].iter().any(|&policy| is_useful(point, policy)));
+        let useful = self
+            .all()
+            .filter(|(_, point)| [PolicySpec::Larc, other].iter().any(|&policy| is_useful(point, policy)));
         gather(useful, |point| point.gain_over(other))
     }
 

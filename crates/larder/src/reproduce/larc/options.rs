@@ -56,7 +56,7 @@ A TRACE is a file, or gen:SPEC for a generated one (see `larder trace --help`).
 
 Examples:
   larder reproduce larc
-  larder reproduce larc --traces ../shared/traces --belady --plot larc.svg
+  larder reproduce larc --traces recorded --belady --plot larc.svg
   larder reproduce larc --trace web=web_1.csv.gz --change monday.csv tuesday.csv --sizes 1%..50%:12 --json";
 
 /// A trace and its name.
@@ -89,7 +89,10 @@ mod tests {
     #[test]
     fn a_trace_has_a_name() {
         let named = NamedTrace::new(OsStr::new("web_1.a=gen:zipf:theta=1")).expect("good");
-        assert_eq!(named, NamedTrace { name: "web_1.a".into(), trace: OsString::from("gen:zipf:theta=1").into() });
+        assert_eq!(
+            named,
+            NamedTrace { name: "web_1.a".into(), trace: OsString::from("gen:zipf:theta=1").into() }
+        );
         for text in ["", "web", "=x", "x=", "a/b=x", "a b=x"] {
             assert!(NamedTrace::new(OsStr::new(text)).is_err(), "{text}");
         }

@@ -8,6 +8,7 @@ use larder_plot::{Axis, Chart, Panel, Series, Unit};
 
 use super::change::Change;
 use super::percent::percent;
+use super::report::title;
 use super::study::{BLOCK, Study, Tally};
 use crate::problem::Problem;
 use crate::simulate::number::grouped;
@@ -27,7 +28,10 @@ pub fn check(path: &Path) -> Result<(), Problem> {
 
 fn problem(error: &larder_plot::Error) -> Problem {
     let because = std::error::Error::source(error).map_or_else(String::new, |source| format!(": {source}"));
-    Problem::new(format_args!("{error}{because}"), "name a file that can be written, ending in .svg, .png or .html")
+    Problem::new(
+        format_args!("{error}{because}"),
+        "name a file that can be written, ending in .svg, .png or .html",
+    )
 }
 
 /// `dir/larc.svg` for `web`: `dir/larc-web.svg`.
@@ -39,9 +43,8 @@ fn named(path: &Path, name: &str) -> PathBuf {
 }
 
 fn chart(study: &Study) -> Chart {
-    let title = format!("{}: hit ratio and SSD writes over cache size", study.workload.name);
     let written = |tally: &Tally| (tally.ssd_writes() * u64::from(BLOCK.bytes())) as f64;
-    let chart = Chart::new(title)
+    let chart = Chart::new(format!("{}: hit ratio and SSD writes over cache size", study.workload.name))
         .subtitle(subtitle(study))
         .panel(over_size(study, Axis::new("Hit ratio (blocks)", Unit::Ratio), Tally::hit_ratio))
         .panel(over_size(study, Axis::new("SSD writes", Unit::Bytes), written));
@@ -49,7 +52,11 @@ fn chart(study: &Study) -> Chart {
         None => chart,
         Some(change) => chart
             .panel(over_time(change, &format!("Hit ratio, cache of {}", size(change)), Tally::hit_ratio))
-            .panel(over_time(change, &format!("Replacement rate, cache of {}", size(change)), Tally::replacement_rate)),
+            .panel(over_time(
+                change,
+                &format!("Replacement rate, cache of {}", size(change)),
+                Tally::replacement_rate,
+            )),
     }
 }
 
@@ -61,7 +68,10 @@ fn subtitle(study: &Study) -> String {
     let footprint = HumanSize(study.summary.footprint_blocks.saturating_mul(BLOCK.bytes().into()));
     let origin = if study.workload.is_generated() { "generated" } else { "a trace" };
     let accesses = grouped(study.summary.block_accesses);
-    format!("{origin}: {accesses} block accesses, {} reads, footprint {footprint}, write-back", percent(study.read_share))
+    format!(
+        "{origin}: {accesses} block accesses, {} reads, footprint {footprint}, write-back",
+        percent(study.read_share)
+    )
 }
 
 fn over_size(study: &Study, y: Axis, value: impl Fn(&Tally) -> f64) -> Panel {
@@ -73,16 +83,19 @@ fn over_size(study: &Study, y: Axis, value: impl Fn(&Tally) -> f64) -> Panel {
     };
     first.outcomes.iter().fold(Panel::new(x, y.covering(0.0, 0.0)), |panel, outcome| {
         let points = curve(outcome.policy).map(|(bytes, tally)| (bytes, value(&tally)));
-        panel.series(Series::new(outcome.policy.name(), points))
+        panel.series(Series::new(title(outcome.policy), points))
     })
 }
 
 fn over_time(change: &Change, label: &str, value: impl Fn(&Tally) -> f64) -> Panel {
-    let axes = Panel::new(Axis::new("Block accesses", Unit::count("blocks")), Axis::new(label, Unit::Ratio).covering(0.0, 0.0));
+    let axes = Panel::new(
+        Axis::new("Accesses", Unit::count("blocks")),
+        Axis::new(label, Unit::Ratio).covering(0.0, 0.0),
+    );
     change.series.iter().fold(axes, |panel, (policy, series)| {
         let end = |at: usize| (at as u64 + 1) as f64 * change.every as f64;
         let points = series.iter().enumerate().map(|(at, tally)| (end(at), value(tally)));
-        panel.series(Series::new(policy.name(), points))
+        panel.series(Series::new(title(*policy), points))
     })
 }
 

@@ -71,7 +71,9 @@ fn study(study: &Study, width: u16) -> String {
         HumanSize(summary.footprint_blocks.saturating_mul(BLOCK.bytes().into())),
         percent(study.re_references())
     );
-    for (counted, title) in [(Counted::Whole, "whole trace, caches empty at first"), (Counted::Half, "second half")] {
+    for (counted, title) in
+        [(Counted::Whole, "whole trace, caches empty at first"), (Counted::Half, "second half")]
+    {
         let _ = writeln!(text, "\n{}, {title}:", study.workload.name);
         put(&mut text, points(study.points(counted), summary.footprint_blocks), width);
     }
@@ -82,7 +84,8 @@ fn study(study: &Study, width: u16) -> String {
 }
 
 fn points(points: &[Point], footprint_blocks: u64) -> Table {
-    let policies: Vec<_> = points.first().into_iter().flat_map(|point| &point.outcomes).map(|o| title(o.policy)).collect();
+    let policies: Vec<_> =
+        points.first().into_iter().flat_map(|point| &point.outcomes).map(|o| title(o.policy)).collect();
     let mut headings = ["cache", "of foot-\nprint"].map(String::from).to_vec();
     headings.extend(group("hits, %", &policies));
     headings.extend(group("gain, %", &["vs LRU", "vs ARC"]));
@@ -133,8 +136,12 @@ fn intervals(change: &Change) -> Table {
     headings.extend(group("replaced, %", &names));
     let mut table = table(headings);
     for at in change.around() {
-        let tally = |policy| change.series.iter().find(|(of, _)| *of == policy).and_then(|(_, series)| series.get(at));
-        let cells = |value: fn(&Tally) -> f64| SHOWN.map(|policy| tally(policy).map_or("-".into(), |tally| digits(value(tally)))).to_vec();
+        let tally = |policy| {
+            change.series.iter().find(|(of, _)| *of == policy).and_then(|(_, series)| series.get(at))
+        };
+        let cells = |value: fn(&Tally) -> f64| {
+            SHOWN.map(|policy| tally(policy).map_or("-".into(), |tally| digits(value(tally)))).to_vec()
+        };
         let (from, sign) = if at < change.at { (change.at - at, "-") } else { (at - change.at, "") };
         let from = format!("{sign}{}", grouped(from as u64 * change.every));
         table.add_row([vec![from], cells(Tally::hit_ratio), cells(Tally::replacement_rate)].concat());
@@ -143,7 +150,7 @@ fn intervals(change: &Change) -> Table {
 }
 
 fn responses(change: &Change) -> Table {
-    let levels = ["before", "after", "at the\nend"].map(|level| format!("hits, %\n{level}"));
+    let levels = ["before", "after", "end"].map(|level| format!("hits, %\n{level}"));
     let back = ["before", "the end"].map(|level| format!("accesses until at nine\ntenths of {level}"));
     let mut table = table([&["".to_owned()][..], &levels, &back].concat());
     for policy in SHOWN {
@@ -159,7 +166,9 @@ fn claims(claims: &[Claim]) -> Table {
     let headings = ["claim", "paper", "counted", "here (workload, cache)", "verdict"];
     let mut table = table(headings.map(String::from).to_vec());
     for claim in claims {
-        let told = |finding: &Finding| [finding.here.clone(), format!("{}: {}", finding.verdict.as_str(), finding.because)];
+        let told = |finding: &Finding| {
+            [finding.here.clone(), format!("{}: {}", finding.verdict.as_str(), finding.because)]
+        };
         let whole = [claim.text, claim.paper, "whole"].map(String::from);
         table.add_row([&whole[..], &told(&claim.whole)].concat());
         if let Some(half) = &claim.half {
@@ -171,7 +180,7 @@ fn claims(claims: &[Claim]) -> Table {
 }
 
 /// How a policy is called in the paper.
-fn title(policy: PolicySpec) -> String {
+pub fn title(policy: PolicySpec) -> String {
     match policy {
         PolicySpec::Belady => "FIF".into(),
         policy => policy.name().to_uppercase(),

@@ -206,11 +206,14 @@ mod tests {
     #[test]
     fn no_read_comes_again_within_the_page_cache() {
         const PAGES: u32 = 50;
-        let spec: GeneratorSpec = "zipf:theta=1.0,blocks=1000,requests=20000,read=0.8".parse().expect("a workload");
+        let spec: GeneratorSpec =
+            "zipf:theta=1.0,blocks=1000,requests=20000,read=0.8".parse().expect("a workload");
         let below = all(BelowPageCache::new(spec.open(), PAGES, None), 7);
         let above: Vec<_> = spec.open().collect();
         assert!(below.len() > 1000 && below.len() < above.len());
-        let writes = |requests: &[Request]| requests.iter().filter(|request| request.kind == RequestKind::Write).count();
+        let writes = |requests: &[Request]| {
+            requests.iter().filter(|request| request.kind == RequestKind::Write).count()
+        };
         assert_eq!(writes(&below), writes(&above), "writes come through");
         let mut last = BTreeMap::new();
         for (at, request) in below.iter().enumerate() {
@@ -226,7 +229,8 @@ mod tests {
 
     /// The blocks of the requests between two times.
     fn above_between(above: &[Request], from: u64, to: u64) -> impl Iterator<Item = u64> {
-        let (from, to) = (above.partition_point(|r| r.time_ns <= from), above.partition_point(|r| r.time_ns < to));
+        let (from, to) =
+            (above.partition_point(|r| r.time_ns <= from), above.partition_point(|r| r.time_ns < to));
         above[from..to].iter().map(|request| request.offset)
     }
 
@@ -254,7 +258,9 @@ mod tests {
 
     #[test]
     fn the_second_follows_the_first() {
-        let part = |offsets: [u64; 2]| Requests(offsets.map(|offset| request(RequestKind::Read, offset, 1)).into_iter());
+        let part = |offsets: [u64; 2]| {
+            Requests(offsets.map(|offset| request(RequestKind::Read, offset, 1)).into_iter())
+        };
         let joined: Result<_, Infallible> = Ok(all(Joined::new(part([1, 2]), part([3, 4])), 5));
         assert_eq!(joined.map(|all| all.iter().map(|r| r.offset).collect::<Vec<_>>()), Ok(vec![1, 2, 3, 4]));
     }

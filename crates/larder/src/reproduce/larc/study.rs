@@ -4,7 +4,9 @@ use std::num::NonZero;
 use std::thread;
 
 use larder_policy::spec::{AdmissionSpec, CachingSpec, PolicySpec, SpecError};
-use larder_sim::{BlockSize, Futures, IntervalResult, Plan, RunSpec, SimError, Span, Summary, Survey, Totals, WritePolicy};
+use larder_sim::{
+    BlockSize, Futures, IntervalResult, Plan, RunSpec, SimError, Span, Summary, Survey, Totals, WritePolicy,
+};
 
 use super::change::{self, Change};
 use super::options::Options;
@@ -21,7 +23,8 @@ pub const BLOCK: BlockSize = BlockSize::DEFAULT;
 pub const WRITE: WritePolicy = WritePolicy::WriteBack;
 
 /// What the paper compares, in the order of its figure 4 from the oldest.
-const POLICIES: [PolicySpec; 5] = [PolicySpec::Lru, PolicySpec::Lfu, PolicySpec::Mq, PolicySpec::Arc, PolicySpec::Larc];
+const POLICIES: [PolicySpec; 5] =
+    [PolicySpec::Lru, PolicySpec::Lfu, PolicySpec::Mq, PolicySpec::Arc, PolicySpec::Larc];
 
 /// What was found over one workload.
 #[derive(Clone, Debug)]
@@ -128,7 +131,10 @@ impl std::iter::Sum for Tally {
 impl Point {
     /// What this policy did; nothing if it was not run.
     pub fn of(&self, policy: PolicySpec) -> Tally {
-        self.outcomes.iter().find(|outcome| outcome.policy == policy).map_or_else(Tally::default, |outcome| outcome.tally)
+        self.outcomes
+            .iter()
+            .find(|outcome| outcome.policy == policy)
+            .map_or_else(Tally::default, |outcome| outcome.tally)
     }
 
     /// True if LARC hits at least as often as LRU.
@@ -206,7 +212,8 @@ impl<'a> Lab<'a> {
             read_share: found.first().map_or(0.0, |found| found.read_share),
             whole: self.points(&sizes, &found, |found| found.total),
             half: self.points(&sizes, &found, Found::second_half),
-            change: first.map(|accesses| self.change(accesses, survey.summary.footprint_blocks, &sizes, &found)),
+            change: first
+                .map(|accesses| self.change(accesses, survey.summary.footprint_blocks, &sizes, &found)),
             summary: survey.summary,
             workload,
         })
@@ -214,7 +221,11 @@ impl<'a> Lab<'a> {
 
     fn points(&self, sizes: &[u64], found: &[Found], tally: fn(&Found) -> Tally) -> Vec<Point> {
         let of_size = |(found, &cache_blocks): (&[Found], &u64)| {
-            let outcomes = self.policies.iter().zip(found).map(|(&policy, found)| Outcome { policy, tally: tally(found) });
+            let outcomes = self
+                .policies
+                .iter()
+                .zip(found)
+                .map(|(&policy, found)| Outcome { policy, tally: tally(found) });
             Point { cache_blocks, outcomes: outcomes.collect() }
         };
         found.chunks(self.policies.len()).zip(sizes).map(of_size).collect()
@@ -226,9 +237,13 @@ impl<'a> Lab<'a> {
         for &policy in &self.policies {
             futures.need(caching(policy)?, WRITE);
         }
-        let survey = self.look(&format!("reading {}", workload.name), workload.open(self.options.limit)?, futures)?;
+        let survey =
+            self.look(&format!("reading {}", workload.name), workload.open(self.options.limit)?, futures)?;
         match survey.summary.block_accesses {
-            0 => Err(Problem::new(format_args!("{}: no block is read or written", workload.parts), "give another trace")),
+            0 => Err(Problem::new(
+                format_args!("{}: no block is read or written", workload.parts),
+                "give another trace",
+            )),
             _ => Ok(survey),
         }
     }
@@ -243,7 +258,8 @@ impl<'a> Lab<'a> {
 
     fn look(&self, what: &str, stream: Stream, futures: Futures) -> Result<Survey, Problem> {
         let bar = Bar::new(what, self.options.limit, None, self.options.quiet);
-        let survey = larder_sim::survey(stream, BLOCK, None, futures, |progress| bar.tell(progress)).map_err(problem);
+        let survey =
+            larder_sim::survey(stream, BLOCK, None, futures, |progress| bar.tell(progress)).map_err(problem);
         bar.finish();
         survey
     }
@@ -252,7 +268,8 @@ impl<'a> Lab<'a> {
         let what = format!("{}: {} caches", workload.name, plan.runs.len());
         let bar = Bar::new(&what, Some(survey.summary.requests()), None, self.options.quiet);
         let stream = workload.open(self.options.limit)?;
-        let simulated = larder_sim::simulate(stream, plan, Some(survey), |progress| bar.tell(progress)).map_err(problem);
+        let simulated =
+            larder_sim::simulate(stream, plan, Some(survey), |progress| bar.tell(progress)).map_err(problem);
         bar.finish();
         Ok(simulated?.runs.iter().map(|run| Found::new(&run.totals, &run.series)).collect())
     }
@@ -295,8 +312,12 @@ fn problem(error: SimError<Problem>) -> Problem {
     let help = match error {
         SimError::Source(problem) => return problem,
         SimError::CacheSize { .. } => "give smaller --sizes",
-        SimError::EmptyInterval | SimError::TooManyIntervals { .. } | SimError::TooManyRuns { .. } => "give fewer --sizes",
-        SimError::NoForesight(_) | SimError::TooLong(_) => "leave --belady out, or take less of the trace (--limit)",
+        SimError::EmptyInterval | SimError::TooManyIntervals { .. } | SimError::TooManyRuns { .. } => {
+            "give fewer --sizes"
+        }
+        SimError::NoForesight(_) | SimError::TooLong(_) => {
+            "leave --belady out, or take less of the trace (--limit)"
+        }
         SimError::TooManySegments(_) => "leave this trace out: it touches too many volumes",
     };
     Problem::new(error, help)

@@ -165,7 +165,9 @@ pub fn choose(options: &Options) -> Result<Vec<Workload>, Problem> {
 
 /// What is known in a folder, in the order of the list.
 fn known(folder: &Path) -> Result<Vec<Workload>, Problem> {
-    let trace = |file: &str| Some(folder.join(file)).filter(|path| path.exists()).map(|path| path.into_os_string().into());
+    let trace = |file: &str| {
+        Some(folder.join(file)).filter(|path| path.exists()).map(|path| path.into_os_string().into())
+    };
     let found = KNOWN.into_iter().filter_map(|(name, file)| Some(Workload::trace(name, trace(file)?)));
     let mut workloads: Vec<_> = found.collect();
     if let [Some(first), Some(second)] = KNOWN_CHANGE.map(trace) {
@@ -182,7 +184,9 @@ fn known(folder: &Path) -> Result<Vec<Workload>, Problem> {
 
 fn generated() -> Result<Vec<Workload>, Problem> {
     let part = |text: &str| -> Result<Part, Problem> {
-        let spec = text.parse().map_err(|error| Problem::new(error, "tell the authors: this workload is built in"))?;
+        let spec = text
+            .parse()
+            .map_err(|error| Problem::new(error, "tell the authors: this workload is built in"))?;
         Ok(Part::Generated(Box::new(spec)))
     };
     let mut workloads = Vec::new();
@@ -259,11 +263,15 @@ mod tests {
             std::fs::write(path(file), "").expect("a file");
         }
         let found = chosen(&["--traces", text, "--change", "y", "z"]).expect("three, and the change");
-        let names: Vec<_> = found.iter().filter_map(|text| text.split_once(':')).map(|(name, _)| name).collect();
+        let names: Vec<_> =
+            found.iter().filter_map(|text| text.split_once(':')).map(|(name, _)| name).collect();
         assert_eq!(names, ["web", "rocksdb", "web_1", "ws_con"]);
         assert_eq!(found[3], "ws_con: y, then z");
         let change = chosen(&["--traces", text]).expect("four").pop().expect("the change");
-        assert_eq!(change, format!("ws_con: {text}/recorded/web.csv.zst, then {text}/recorded/rocksdb.csv.zst"));
+        assert_eq!(
+            change,
+            format!("ws_con: {text}/recorded/web.csv.zst, then {text}/recorded/rocksdb.csv.zst")
+        );
     }
 
     #[test]

@@ -38,7 +38,9 @@ fn ten_accesses_by_hand() {
     let path = trace(&folder, "ten", "R0 R0 R1 R1 R0 R1 W0 W2 W2 R2");
     let named = format!("ten={}", path.display());
     let studies = studies(&["--trace", &named, "--sizes", "8KiB"]);
-    let [Study { summary, read_share, whole, half, change: None, .. }] = &studies[..] else { panic!("{studies:?}") };
+    let [Study { summary, read_share, whole, half, change: None, .. }] = &studies[..] else {
+        panic!("{studies:?}")
+    };
     assert_eq!((summary.footprint_blocks, summary.block_accesses, *read_share), (3, 10, 0.7));
     let [whole] = &whole[..] else { panic!("{whole:?}") };
     assert_eq!(whole.cache_blocks, 2);
