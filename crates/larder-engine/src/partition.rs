@@ -148,7 +148,7 @@ impl Engine {
         }
         let secret = self.store.secret_key(key);
         let hash = hash(secret);
-        if !self.tenants[tenant].admission.admit(secret, hash) {
+        if !self.tenants[tenant].admits(secret, hash) {
             return None;
         }
         let ghost = self.store.find_ghost(key);
@@ -343,6 +343,10 @@ impl Tenant {
     /// Slots held, those of dead blocks among them.
     pub(crate) fn occupied(&self) -> u32 {
         self.replacement.resident() + self.dead.len()
+    }
+
+    fn admits(&mut self, key: u64, hash: u32) -> bool {
+        (!self.is_full() && self.admission.admit_to_free_space(key, hash)) || self.admission.admit(key, hash)
     }
 
     fn is_full(&self) -> bool {

@@ -52,6 +52,8 @@ pub enum AdmissionSpec {
     Always,
     /// LARC's ghost: a block enters when it comes again while the ghost remembers it.
     Larc,
+    /// LARC's ghost, asked only while the cache is full (section III-A's prose; Algorithm 1 is [`Self::Larc`]): free space is open to every block.
+    LarcWhenFull,
     /// A block enters at its n-th access, 1 to [`NTH_MAX`]; 2 unless given.
     Nth(u32),
     /// A block enters at the second access that a Bloom filter sees.
@@ -124,9 +126,10 @@ const POLICIES: [PolicySpec; 15] = [
     PolicySpec::Belady,
 ];
 
-const ADMISSIONS: [AdmissionSpec; 5] = [
+const ADMISSIONS: [AdmissionSpec; 6] = [
     AdmissionSpec::Always,
     AdmissionSpec::Larc,
+    AdmissionSpec::LarcWhenFull,
     AdmissionSpec::Nth(2),
     AdmissionSpec::Bloom,
     AdmissionSpec::Probability(0.5),
@@ -224,7 +227,7 @@ impl AdmissionSpec {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Always => "always",
-            Self::Larc => "larc",
+            Self::Larc | Self::LarcWhenFull => "larc",
             Self::Nth(_) => "nth",
             Self::Bloom => "bloom",
             Self::Probability(_) => "prob",
@@ -235,6 +238,7 @@ impl AdmissionSpec {
 impl Display for AdmissionSpec {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
+            Self::LarcWhenFull => f.write_str("larc:when-full"),
             Self::Nth(n) => write!(f, "nth:{n}"),
             Self::Probability(p) => write!(f, "prob:{p}"),
             _ => f.write_str(self.name()),
@@ -250,6 +254,7 @@ impl FromStr for AdmissionSpec {
         match (name.as_str(), parameter) {
             ("always", None) => Ok(Self::Always),
             ("larc", None) => Ok(Self::Larc),
+            ("larc", Some("when-full")) => Ok(Self::LarcWhenFull),
             ("bloom", None) => Ok(Self::Bloom),
             ("nth", parameter) => {
                 let expected = "the access at which a block enters, 1 to 255";
@@ -267,14 +272,15 @@ impl FromStr for AdmissionSpec {
 }
 
 impl CachingSpec {
-    /// A policy behind an admission policy. LARC is LRU behind LARC's ghost: with [`AdmissionSpec::Always`] it gets it.
+    /// A policy behind an admission policy. LARC is LRU behind LARC's ghost: with [`AdmissionSpec::Always`] it gets it; it may have either kind of it.
     ///
     /// # Errors
     /// If LARC is to stand behind another admission policy than its own.
     pub fn new(policy: PolicySpec, admission: AdmissionSpec) -> Result<Self, SpecError> {
-        use AdmissionSpec::{Always, Larc};
+        use AdmissionSpec::{Always, Larc, LarcWhenFull};
         match (policy, admission) {
             (PolicySpec::Larc, Always | Larc) => Ok(Self { policy, admission: Larc }),
+            (PolicySpec::Larc, LarcWhenFull) => Ok(Self { policy, admission }),
             (PolicySpec::Larc, other) => Err(SpecError::SecondAdmission(other.to_string())),
             _ => Ok(Self { policy, admission }),
         }
@@ -301,7 +307,7 @@ impl Default for CachingSpec {
 impl Display for CachingSpec {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match (self.policy, self.admission) {
-            (PolicySpec::Larc, _) | (_, AdmissionSpec::Always) => self.policy.fmt(f),
+            (PolicySpec::Larc, AdmissionSpec::Larc) | (_, AdmissionSpec::Always) => self.policy.fmt(f),
             (policy, admission) => write!(f, "{policy}+{admission}"),
         }
     }

@@ -27,13 +27,18 @@ impl LarcCache {
                 self.q.hit(handle);
                 return true;
             }
-            found if self.ghost.admit(key, hash) => match no_slot {
+            found if self.admits(key, hash) => match no_slot {
                 true => self.ghost.failed(key, hash),
                 false => self.q.enter(key, hash, found, 0, |_, _| {}),
             },
             _ => {}
         }
         false
+    }
+
+    fn admits(&mut self, key: u64, hash: u32) -> bool {
+        let free = self.q.len() < self.q.capacity();
+        (free && self.ghost.admit_to_free_space(key, hash)) || self.ghost.admit(key, hash)
     }
 
     fn resize(&mut self, capacity: u32) {
@@ -98,6 +103,26 @@ impl Tally {
         self.hits += u32::from(hit);
         self.replacements += u32::from(before.iter().any(|key| !after.contains(key)));
     }
+}
+
+/// The prose of section III-A: "when cache is full, first-time accessed blocks are stored in ghost cache".
+#[test]
+fn free_space_is_open_where_the_ghost_is_asked_only_when_full() {
+    let mut larc = LarcCache { q: Cache::new(4, Lru::new()), ghost: Larc::when_full(4) };
+    (1..5).for_each(|key| assert!(!larc.access(key, false)));
+    assert_eq!((contents(&larc.q), larc.q_r()), (vec![4, 3, 2, 1], vec![]));
+    assert_eq!(larc.ghost.target(), 3.6, "each of the misses made C_r grow, to its bound");
+    assert!(!larc.access(5, false));
+    assert_eq!((contents(&larc.q), larc.q_r()), (vec![4, 3, 2, 1], vec![5]));
+    larc.resize(6);
+    assert!(!larc.access(5, true), "there is space, but no slot");
+    assert_eq!(
+        (contents(&larc.q), larc.q_r()),
+        (vec![4, 3, 2, 1], vec![5]),
+        "back to the ghost (section V-B)"
+    );
+    assert!(!larc.access(5, false));
+    assert_eq!((contents(&larc.q), larc.q_r()), (vec![5, 4, 3, 2, 1], vec![]), "a block is in one queue");
 }
 
 #[test]

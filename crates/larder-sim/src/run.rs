@@ -142,7 +142,7 @@ impl<P: Simulated> PolicyRun<P> {
             absent => {
                 self.missed = true;
                 self.counters.backing_reads += 1;
-                if self.write.fills() && self.admission.admit(key, hash) {
+                if self.write.fills() && self.admits(key, hash) {
                     self.counters.fills += 1;
                     self.enter(key, hash, absent, CLEAN);
                 }
@@ -159,7 +159,7 @@ impl<P: Simulated> PolicyRun<P> {
                 self.dirty_blocks += u64::from(self.cache.mark(handle) != DIRTY);
                 self.cache.set_mark(handle, DIRTY);
             }
-            absent if self.admission.admit(key, hash) => {
+            absent if self.admits(key, hash) => {
                 self.missed = true;
                 self.counters.guest_writes += 1;
                 self.dirty_blocks += 1;
@@ -180,12 +180,19 @@ impl<P: Simulated> PolicyRun<P> {
             Found::Resident(handle) => self.write_hit(handle),
             absent => {
                 self.missed = true;
-                if ALLOCATE && self.admission.admit(key, hash) {
+                if ALLOCATE && self.admits(key, hash) {
                     self.counters.guest_writes += 1;
                     self.enter(key, hash, absent, CLEAN);
                 }
             }
         }
+    }
+
+    /// May this absent block enter?
+    #[inline]
+    fn admits(&mut self, key: u64, hash: u32) -> bool {
+        let free = self.cache.len() < self.cache.capacity();
+        (free && self.admission.admit_to_free_space(key, hash)) || self.admission.admit(key, hash)
     }
 
     /// A write that goes to the backing, and makes its block leave.

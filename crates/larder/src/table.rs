@@ -102,7 +102,7 @@ fn tenants(status: &Status) -> Table {
 /// Replacement and admission as the configuration's manual writes them together: `lru`, `larc`, `arc+nth:2`.
 fn caching(tenant: &TenantStatus) -> String {
     match (tenant.replacement.as_str(), tenant.admission.as_str()) {
-        (policy, "always") | (policy @ "larc", _) => policy.to_owned(),
+        (policy, "always") | (policy @ "larc", "larc") => policy.to_owned(),
         (policy, admission) => format!("{policy}+{admission}"),
     }
 }

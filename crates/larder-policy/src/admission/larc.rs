@@ -6,7 +6,8 @@
 //!
 //! Where the paper leaves a choice:
 //!
-//! * Algorithm 1 asks the ghost whether or not the cache is full; the prose of section III-A has it "when cache is full". This follows Algorithm 1.
+//! * Algorithm 1 asks the ghost whether or not the cache is full; the prose of section III-A has it "when cache is full". [`Larc::new`] follows Algorithm 1,
+//!   [`Larc::when_full`] the prose: what comes while there is free space enters at once, as a miss that makes C_r grow.
 //! * The queue loses one block per block that enters it, as in Algorithm 1, so that it may be longer than a C_r that has just shrunk (never than 0.9 C).
 //! * The ghost remembers one block at least. With C of 2 or more this changes nothing, as C_r is never below min(0.9 C, 2 √C) where Algorithm 1 compares;
 //!   with C = 1, C_r would never exceed 0.9, and no block would ever enter.
@@ -32,19 +33,32 @@ pub struct Larc {
     target: f64,
     /// True for the basic algorithm of section III-A, whose C_r does not change.
     fixed: bool,
+    /// True if free space is open to every block.
+    when_full: bool,
 }
 
 impl Larc {
     /// In front of a cache of `capacity` blocks.
     pub fn new(capacity: u32) -> Self {
         let capacity = f64::from(capacity);
-        Self { ghosts: Ghosts::default(), capacity, target: SHARES.0 * capacity, fixed: false }
+        Self {
+            ghosts: Ghosts::default(),
+            capacity,
+            target: SHARES.0 * capacity,
+            fixed: false,
+            when_full: false,
+        }
+    }
+
+    /// In front of a cache of `capacity` blocks, whose free space is open to every block.
+    pub fn when_full(capacity: u32) -> Self {
+        Self { when_full: true, ..Self::new(capacity) }
     }
 
     /// The basic algorithm (section III-A): a ghost of `ghosts` blocks, always, in front of a cache of `capacity` blocks.
     pub fn fixed(capacity: u32, ghosts: u32) -> Self {
         let (capacity, target) = (f64::from(capacity), f64::from(ghosts));
-        Self { ghosts: Ghosts::default(), capacity, target, fixed: true }
+        Self { ghosts: Ghosts::default(), capacity, target, fixed: true, when_full: false }
     }
 
     /// C_r: how many blocks the ghost is to remember now.
@@ -99,6 +113,15 @@ impl Admission for Larc {
             self.ghosts.drop_oldest();
         }
         false
+    }
+
+    #[inline]
+    fn admit_to_free_space(&mut self, key: u64, hash: u32) -> bool {
+        if self.when_full && self.capacity > 0.0 {
+            self.grow();
+            self.ghosts.find(key, hash).into_iter().for_each(|ghost| self.ghosts.remove(ghost));
+        }
+        self.when_full && self.capacity > 0.0
     }
 
     fn failed(&mut self, key: u64, _hash: u32) {

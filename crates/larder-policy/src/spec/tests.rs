@@ -76,6 +76,11 @@ fn a_pair_of_policies() {
     assert_eq!(parsed("clock:1+nth:3"), Ok((PolicySpec::Clock { bits: 1 }, AdmissionSpec::Nth(3))));
     assert_eq!(parsed("sieve"), Ok((PolicySpec::Sieve, AdmissionSpec::Always)));
     assert_eq!(parsed("larc"), Ok((PolicySpec::Larc, AdmissionSpec::Larc)));
+    assert_eq!(parsed("arc+larc:when-full"), Ok((PolicySpec::Arc, AdmissionSpec::LarcWhenFull)));
+    assert_eq!(
+        "larc+larc:when-full".parse::<CachingSpec>().expect("a pair").to_string(),
+        "larc+larc:when-full"
+    );
     assert_eq!("larc+larc".parse::<CachingSpec>().expect("a pair").to_string(), "larc");
     assert_eq!("lru+larc".parse::<CachingSpec>().expect("a pair").to_string(), "lru+larc");
     assert_eq!("lru+always".parse::<CachingSpec>().expect("a pair").to_string(), "lru");

@@ -40,7 +40,7 @@ fn check_outputs(options: &Options) -> Result<(), Problem> {
 }
 
 fn tell(options: &Options, studies: &[Study]) -> Result<(), Problem> {
-    let report = Report { studies, claims: claims::judge(studies) };
+    let report = Report { studies, larc: options.larc(), claims: claims::judge(studies) };
     if let Some(path) = &options.plot {
         plot::save(path, studies)?;
     }

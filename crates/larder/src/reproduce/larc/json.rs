@@ -20,6 +20,7 @@ pub fn render(report: &Report<'_>) -> String {
         "paper": PAPER,
         "block_bytes": BLOCK.bytes(),
         "write_policy": WRITE.as_str(),
+        "larc_admission": report.larc.to_string(),
         "workloads": report.studies.iter().map(study).collect::<Vec<_>>(),
         "claims": claims.collect::<Vec<_>>(),
     });

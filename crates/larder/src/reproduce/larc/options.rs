@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use larder_policy::spec::AdmissionSpec;
 
 use crate::input::TraceName;
 use crate::simulate::size::SizeChoice;
@@ -30,6 +31,9 @@ pub struct Options {
     /// Cache sizes: shares of the footprint (`5%`), bytes (`10GiB`), or a range of either (`1%..50%:10`: ten sizes).
     #[arg(long, alias = "size", value_name = "SIZE,…", value_delimiter = ',', default_value = SIZES)]
     pub sizes: Vec<SizeChoice>,
+    /// Ask LARC's ghost only while the cache is full, as the prose of section III-A has it; Algorithm 1 always asks it.
+    #[arg(long)]
+    pub when_full: bool,
     /// Also run Belady's optimum, the paper's upper bound (FIF): it takes 8 bytes of memory per block access.
     #[arg(long)]
     pub belady: bool,
@@ -48,6 +52,13 @@ pub struct Options {
     /// Show no progress.
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+impl Options {
+    /// LARC's admission by the reading of the paper that was asked for.
+    pub fn larc(&self) -> AdmissionSpec {
+        if self.when_full { AdmissionSpec::LarcWhenFull } else { AdmissionSpec::Larc }
+    }
 }
 
 const AFTER_HELP: &str = "\

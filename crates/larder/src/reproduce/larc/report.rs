@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use larder_daemon::units::HumanSize;
-use larder_policy::spec::PolicySpec;
+use larder_policy::spec::{AdmissionSpec, PolicySpec};
 
 use super::change::{Change, Response};
 use super::claims::{Claim, Finding};
@@ -26,6 +26,8 @@ const SHOWN: [PolicySpec; 3] = [PolicySpec::Lru, PolicySpec::Arc, PolicySpec::La
 pub struct Report<'a> {
     /// Over each workload.
     pub studies: &'a [Study],
+    /// LARC's admission, by one or the other reading of the paper.
+    pub larc: AdmissionSpec,
     /// What follows for the paper's claims.
     pub claims: Vec<Claim>,
 }
@@ -51,6 +53,10 @@ impl Report<'_> {
             HumanSize(BLOCK.bytes().into()),
             short(HIT_RATIO_MIN)
         );
+        text.push_str(match self.larc {
+            AdmissionSpec::LarcWhenFull => "LARC asks its ghost while the cache is full, as the prose of section III-A has it; Algorithm 1 always asks it.\n",
+            _ => "LARC asks its ghost from the start, as Algorithm 1 has it; --when-full: only while the cache is full (section III-A's prose).\n",
+        });
         if self.studies.iter().any(|study| study.workload.is_generated()) {
             text.push_str("These workloads are GENERATED, not recorded: Zipf's law below a page cache. Give traces with --traces or --trace.\n");
         }

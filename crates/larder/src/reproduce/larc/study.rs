@@ -202,7 +202,8 @@ impl<'a> Lab<'a> {
         let survey = self.survey(&workload)?;
         let sizes = size::resolve(&self.options.sizes, BLOCK, survey.summary.footprint_blocks)?;
         let first = self.first_part(&workload)?;
-        let caching = self.policies.iter().map(|&policy| caching(policy)).collect::<Result<Vec<_>, _>>()?;
+        let caching =
+            self.policies.iter().map(|&policy| self.caching(policy)).collect::<Result<Vec<_>, _>>()?;
         let of_size = |&blocks| caching.iter().map(move |&caching| RunSpec { caching, write: WRITE, blocks });
         let every = first.map_or(survey.summary.requests().div_ceil(2), change::interval);
         let runs = sizes.iter().flat_map(of_size).collect();
@@ -217,6 +218,16 @@ impl<'a> Lab<'a> {
             summary: survey.summary,
             workload,
         })
+    }
+
+    /// The policy as it is run: LARC by the one or the other reading of the paper.
+    fn caching(&self, policy: PolicySpec) -> Result<CachingSpec, Problem> {
+        let admission = match policy {
+            PolicySpec::Larc => self.options.larc(),
+            _ => AdmissionSpec::Always,
+        };
+        CachingSpec::new(policy, admission)
+            .map_err(|error: SpecError| Problem::new(error, "tell the authors: these policies are built in"))
     }
 
     fn points(&self, sizes: &[u64], found: &[Found], tally: fn(&Found) -> Tally) -> Vec<Point> {
@@ -235,7 +246,7 @@ impl<'a> Lab<'a> {
     fn survey(&self, workload: &Workload) -> Result<Survey, Problem> {
         let mut futures = Futures::default();
         for &policy in &self.policies {
-            futures.need(caching(policy)?, WRITE);
+            futures.need(self.caching(policy)?, WRITE);
         }
         let survey =
             self.look(&format!("reading {}", workload.name), workload.open(self.options.limit)?, futures)?;
@@ -301,11 +312,6 @@ impl Found {
     fn second_half(&self) -> Tally {
         self.series[self.series.len() / 2..].iter().copied().sum()
     }
-}
-
-fn caching(policy: PolicySpec) -> Result<CachingSpec, Problem> {
-    CachingSpec::new(policy, AdmissionSpec::Always)
-        .map_err(|error: SpecError| Problem::new(error, "tell the authors: these policies are built in"))
 }
 
 fn problem(error: SimError<Problem>) -> Problem {
