@@ -62,7 +62,7 @@ pub enum AdmissionSpec {
     Probability(f64),
 }
 
-const ADMISSION_NAMES: &str = "always, larc, nth:N, bloom, prob:P";
+const ADMISSION_NAMES: &str = "always, larc, larc:when-full, nth:N, bloom, prob:P";
 
 /// The highest access at which [`AdmissionSpec::Nth`] lets a block enter.
 pub const NTH_MAX: u32 = 255;

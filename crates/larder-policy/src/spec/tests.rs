@@ -98,7 +98,7 @@ fn complaints_tell_what_would_do() {
     );
     assert_eq!(
         complaint::<AdmissionSpec>("second"),
-        "unknown admission policy `second`; known are always, larc, nth:N, bloom, prob:P"
+        "unknown admission policy `second`; known are always, larc, larc:when-full, nth:N, bloom, prob:P"
     );
     assert_eq!(complaint::<PolicySpec>("arc:2"), "`arc` takes no parameter, but has `2`");
     assert_eq!(complaint::<AdmissionSpec>("bloom:2"), "`bloom` takes no parameter, but has `2`");

@@ -30,7 +30,7 @@ pub struct Options {
     /// Replacement policies, or `all` (Belady's aside). `arc+nth:3` is ARC behind an admission policy.
     #[arg(short, long, value_name = "P,…", value_delimiter = ',', default_value = "lru,arc,larc,s3-fifo")]
     pub policy: Vec<PolicyChoice>,
-    /// Admission policies to put in front of each: always, larc, nth:N, bloom, prob:P.
+    /// Admission policies to put in front of each: always, larc, larc:when-full, nth:N, bloom, prob:P.
     #[arg(short, long, value_name = "A,…", value_delimiter = ',', default_value = "always")]
     pub admission: Vec<AdmissionSpec>,
     /// Write policies: wb, wt, wt-noalloc, ro, wo.
