@@ -297,6 +297,15 @@ impl CachingSpec {
     }
 }
 
+/// Two names as they are written together: `lru` and `always` are `lru`, `larc` and `larc` are `larc`, `arc` and `nth:3` are `arc+nth:3`. For names as results and
+/// status tell them; it does not ask whether there are such policies.
+pub fn joined(policy: &str, admission: &str) -> String {
+    match (policy, admission) {
+        ("larc", "larc") | (_, "always") => policy.to_owned(),
+        _ => format!("{policy}+{admission}"),
+    }
+}
+
 impl Default for CachingSpec {
     /// LRU that lets every block in.
     fn default() -> Self {
@@ -306,10 +315,7 @@ impl Default for CachingSpec {
 
 impl Display for CachingSpec {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match (self.policy, self.admission) {
-            (PolicySpec::Larc, AdmissionSpec::Larc) | (_, AdmissionSpec::Always) => self.policy.fmt(f),
-            (policy, admission) => write!(f, "{policy}+{admission}"),
-        }
+        f.write_str(&joined(&self.policy.to_string(), &self.admission.to_string()))
     }
 }
 

@@ -18,7 +18,8 @@ const MAGIC_BYTES: u64 = 10;
 /// A source of bytes; `Send`, so that a trace can be read by a thread of its own.
 pub(crate) type Input = Box<dyn BufRead + Send>;
 
-enum Compression {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
     None,
     Gzip,
     Zstd,
@@ -41,14 +42,27 @@ impl Compression {
     }
 }
 
-/// The content behind `raw`: decompressed if it begins as gzip, zstd, xz or bzip2 do, as it is otherwise.
+impl Compression {
+    /// Its name, if there is one.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Gzip => Some("gzip"),
+            Self::Zstd => Some("zstd"),
+            Self::Xz => Some("xz"),
+            Self::Bzip2 => Some("bzip2"),
+        }
+    }
+}
+
+/// The content behind `raw`, and how that was compressed: decompressed if it begins as gzip, zstd, xz or bzip2 do, as it is otherwise.
 /// Files put one after the other are read on; bytes after them that are none are an error.
-pub(crate) fn decompressed(mut raw: impl Read + Send + 'static) -> io::Result<Input> {
+pub(crate) fn decompressed(mut raw: impl Read + Send + 'static) -> io::Result<(Compression, Input)> {
     let mut magic = Vec::with_capacity(MAGIC_BYTES as usize);
     raw.by_ref().take(MAGIC_BYTES).read_to_end(&mut magic)?;
     let compression = Compression::of(&magic);
     let whole = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(magic).chain(raw));
-    Ok(match compression {
+    let input: Input = match compression {
         Compression::None => Box::new(whole),
         Compression::Gzip => buffered(MultiGzDecoder::new(whole)),
         Compression::Zstd => buffered(zstd::Decoder::with_buffer(whole)?),
@@ -57,7 +71,8 @@ pub(crate) fn decompressed(mut raw: impl Read + Send + 'static) -> io::Result<In
             let stream = Stream::new_stream_decoder(XZ_MEMORY_BYTES_MAX, CONCATENATED)?;
             buffered(XzDecoder::new_stream(whole, stream))
         }
-    })
+    };
+    Ok((compression, input))
 }
 
 fn buffered(input: impl Read + Send + 'static) -> Input {
@@ -106,7 +121,7 @@ mod tests {
 
     fn read_all(raw: Vec<u8>) -> io::Result<String> {
         let mut text = String::new();
-        decompressed(Cursor::new(raw))?.read_to_string(&mut text)?;
+        decompressed(Cursor::new(raw))?.1.read_to_string(&mut text)?;
         Ok(text)
     }
 
@@ -161,6 +176,7 @@ mod tests {
     #[test]
     fn frames_to_be_skipped_are_skipped() {
         let skipped = [b"\x5a\x2a\x4d\x18\x03\0\0\0abc".to_vec(), zstd("a\n")].concat();
+        assert_eq!(decompressed(Cursor::new(skipped.clone())).unwrap().0.name(), Some("zstd"));
         assert_eq!(read_all(skipped).unwrap(), "a\n");
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::Wrong;
 use crate::format::{self, Format};
-use crate::input::decompressed;
+use crate::input::{Compression, decompressed};
 use crate::read::parquet::Opened;
 use crate::source::{Source, Stop};
 use crate::volumes::Volumes;
@@ -24,6 +24,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
 pub struct Trace {
     file: String,
     format: Format,
+    compression: Compression,
     source: Box<dyn Source>,
     volumes: Volumes,
     batch: std::vec::IntoIter<Request>,
@@ -37,7 +38,7 @@ impl Trace {
     pub fn open(path: impl AsRef<Path>, format: Option<Format>) -> Result<Self, TraceError> {
         let file = path.as_ref().display().to_string();
         match File::open(path).and_then(|raw| Opened::new(raw, format)) {
-            Ok(Opened::Table(source)) => Ok(Self::of(file, Format::Parquet, source)),
+            Ok(Opened::Table(source)) => Ok(Self::of(file, Format::Parquet, Compression::None, source)),
             Ok(Opened::Other(raw)) => Self::new(file, raw, format),
             Err(source) => Err(TraceError::Open { file, source }),
         }
@@ -50,22 +51,27 @@ impl Trace {
         format: Option<Format>,
     ) -> Result<Self, TraceError> {
         let file = file.into();
-        let input = match decompressed(raw) {
-            Ok(input) => input,
+        let (compression, input) = match decompressed(raw) {
+            Ok(told) => told,
             Err(source) => return Err(TraceError::Open { file, source }),
         };
         let (format, source) = format::source(&file, input, format)?;
-        Ok(Self::of(file, format, source))
+        Ok(Self::of(file, format, compression, source))
     }
 
-    fn of(file: String, format: Format, source: Box<dyn Source>) -> Self {
+    fn of(file: String, format: Format, compression: Compression, source: Box<dyn Source>) -> Self {
         let (volumes, batch) = (Volumes::default(), Vec::new().into_iter());
-        Self { file, format, source, volumes, batch, stopped: None, ended: false }
+        Self { file, format, compression, source, volumes, batch, stopped: None, ended: false }
     }
 
     /// The format it is in.
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// How the file is compressed, if it is: `gzip`, `zstd`, `xz` or `bzip2`.
+    pub fn compression(&self) -> Option<&'static str> {
+        self.compression.name()
     }
 
     /// The volumes met so far: those that [`Request::volume`] counts.

@@ -2,8 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io;
 use std::path::Path;
 
 use larder_trace::{Format, Generated, GeneratorSpec, Request, Trace, TraceError, Volume};
@@ -12,9 +11,6 @@ use crate::problem::Problem;
 
 /// What stands before the description of a workload.
 const GENERATED: &str = "gen:";
-
-/// Bytes that tell the compression.
-const MAGIC_BYTES: u64 = 6;
 
 /// A trace as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,27 +64,12 @@ impl TraceName {
         if let Some(spec) = self.workload() {
             return generated(spec);
         }
-        match self.path() {
-            Some(path) => {
-                // A pipe would lose what is looked at. A file that cannot be read tells so when it is opened in earnest.
-                let magic = path.is_file().then(|| File::open(path).and_then(magic).ok()).flatten();
-                Ok(Input::of(Trace::open(path, format)?, &magic.unwrap_or_default()))
-            }
-            None => {
-                let magic = magic(io::stdin()).map_err(|error| {
-                    Problem::new(format_args!("stdin: cannot be read: {error}"), "check what is piped in")
-                })?;
-                let whole = Cursor::new(magic.clone()).chain(io::stdin());
-                Ok(Input::of(Trace::new("stdin", whole, format)?, &magic))
-            }
-        }
+        let trace = match self.path() {
+            Some(path) => Trace::open(path, format)?,
+            None => Trace::new(self.to_string(), io::stdin(), format)?,
+        };
+        Ok(Input::Trace(Box::new(trace)))
     }
-}
-
-fn magic(file: impl Read) -> io::Result<Vec<u8>> {
-    let mut magic = Vec::with_capacity(MAGIC_BYTES as usize);
-    file.take(MAGIC_BYTES).read_to_end(&mut magic)?;
-    Ok(magic)
 }
 
 fn generated(spec: &str) -> Result<Input, Problem> {
@@ -97,67 +78,52 @@ fn generated(spec: &str) -> Result<Input, Problem> {
         Problem::new(format_args!("{GENERATED}{spec}: no such workload: {error}"), help)
     })?;
     let volumes = spec.volumes();
-    Ok(Input { compression: None, source: Source::Generated(Box::new(spec.open()), volumes) })
+    Ok(Input::Generated(Box::new(spec.open()), volumes))
 }
 
 /// An open trace: a stream of requests.
-pub struct Input {
-    compression: Option<&'static str>,
-    source: Source,
-}
-
-enum Source {
+pub enum Input {
+    /// Of a file or stdin.
     Trace(Box<Trace>),
+    /// Made on the spot, for these volumes.
     Generated(Box<Generated>, Vec<Volume>),
 }
 
 impl Input {
-    fn of(trace: Trace, magic: &[u8]) -> Self {
-        Self { compression: compression(magic), source: Source::Trace(Box::new(trace)) }
-    }
-
     /// The format; none where the requests are generated.
     pub fn format(&self) -> Option<Format> {
-        match &self.source {
-            Source::Trace(trace) => Some(trace.format()),
-            Source::Generated(..) => None,
+        match self {
+            Self::Trace(trace) => Some(trace.format()),
+            Self::Generated(..) => None,
         }
     }
 
     /// The name of the compression, if there is one.
     pub fn compression(&self) -> Option<&'static str> {
-        self.compression
+        match self {
+            Self::Trace(trace) => trace.compression(),
+            Self::Generated(..) => None,
+        }
     }
 
     /// The volumes met so far: those that [`Request::volume`] counts.
     pub fn volumes(&self) -> &[Volume] {
-        match &self.source {
-            Source::Trace(trace) => trace.volumes(),
-            Source::Generated(_, volumes) => volumes,
+        match self {
+            Self::Trace(trace) => trace.volumes(),
+            Self::Generated(_, volumes) => volumes,
         }
     }
 
     /// Append the next requests to `out`, at most `max` and at least one; false at the end.
     pub fn read_batch(&mut self, out: &mut Vec<Request>, max: usize) -> Result<bool, TraceError> {
-        match &mut self.source {
-            Source::Trace(trace) => trace.read_batch(out, max),
-            Source::Generated(requests, _) => {
+        match self {
+            Self::Trace(trace) => trace.read_batch(out, max),
+            Self::Generated(requests, _) => {
                 let before = out.len();
                 out.extend(requests.by_ref().take(max.max(1)));
                 Ok(out.len() > before)
             }
         }
-    }
-}
-
-/// The compression of a file that begins so.
-fn compression(magic: &[u8]) -> Option<&'static str> {
-    match magic {
-        [0x1f, 0x8b, ..] => Some("gzip"),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("zstd"),
-        [0xfd, b'7', b'z', b'X', b'Z', 0] => Some("xz"),
-        [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, _] => Some("bzip2"),
-        _ => None,
     }
 }
 

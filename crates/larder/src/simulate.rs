@@ -7,7 +7,7 @@ mod matrix;
 pub mod number;
 mod options;
 pub mod output;
-mod plot;
+pub mod plot;
 pub mod progress;
 mod report;
 pub mod size;

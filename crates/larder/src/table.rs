@@ -6,6 +6,7 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use larder_daemon::status::{CacheStatus, Status, TenantStatus};
 use larder_daemon::units::{ExactDuration, HumanDuration, HumanSize};
+use larder_policy::spec::joined;
 
 /// Columns used where stdout is no terminal.
 const WIDTH: u16 = 120;
@@ -88,7 +89,7 @@ fn tenants(status: &Status) -> Table {
             size(&status.cache, tenant.quota_blocks.into()),
             size(&status.cache, tenant.occupied_blocks.into()),
             tenant.write_policy.clone(),
-            caching(tenant),
+            joined(&tenant.replacement, &tenant.admission),
             ratio(tenant.read_hit_ratio()),
             ratio(tenant.write_hit_ratio()),
             size(&status.cache, tenant.evictions),
@@ -97,14 +98,6 @@ fn tenants(status: &Status) -> Table {
         ]);
     }
     numbers(table, &[0, 3, 4])
-}
-
-/// Replacement and admission as the configuration's manual writes them together: `lru`, `larc`, `arc+nth:2`.
-fn caching(tenant: &TenantStatus) -> String {
-    match (tenant.replacement.as_str(), tenant.admission.as_str()) {
-        (policy, "always") | (policy @ "larc", "larc") => policy.to_owned(),
-        (policy, admission) => format!("{policy}+{admission}"),
-    }
 }
 
 fn traffic(status: &Status) -> Table {

@@ -33,7 +33,7 @@ pub fn run(options: &Options) -> Result<(), Problem> {
 /// A name of a file that cannot be is told before the work, not after it.
 fn check_outputs(options: &Options) -> Result<(), Problem> {
     if let Some(path) = &options.plot {
-        plot::check(path)?;
+        crate::simulate::plot::check(path)?;
     }
     let files = options.plot.iter().chain(options.json.iter().flatten());
     files.map(PathBuf::as_path).try_for_each(output::check)

@@ -32,10 +32,9 @@ impl PolicyChoice {
     fn behind(self, admissions: &[AdmissionSpec]) -> Vec<CachingSpec> {
         let all = |policies: &[PolicySpec]| {
             let pairs = policies.iter().flat_map(|&policy| admissions.iter().map(move |&own| (policy, own)));
-            // LARC comes with its own admission policy, whatever is asked for beside it.
-            let own = |(policy, admission)| match policy {
-                PolicySpec::Larc => CachingSpec::new(policy, AdmissionSpec::Larc),
-                _ => CachingSpec::new(policy, admission),
+            // LARC comes with its own admission policy, in either of its kinds, whatever else is asked for beside it.
+            let own = |(policy, admission)| {
+                CachingSpec::new(policy, admission).or_else(|_| CachingSpec::new(policy, AdmissionSpec::Larc))
             };
             pairs.filter_map(|pair| own(pair).ok()).collect()
         };
@@ -87,6 +86,7 @@ mod tests {
         assert_eq!(names("lru,sieve", "always,nth"), "lru lru+nth:2 sieve sieve+nth:2");
         assert_eq!(names("lru,lru+bloom,lru", "always"), "lru lru+bloom");
         assert_eq!(names("larc,arc+larc", "always,bloom"), "larc arc+larc");
+        assert_eq!(names("larc,lru", "larc:when-full"), "larc+larc:when-full lru+larc:when-full");
         let all = names("all", "always");
         assert!(all.contains("s3-fifo") && !all.contains("belady"), "{all}");
     }

@@ -20,7 +20,8 @@ pub fn check(path: &Path) -> Result<(), Problem> {
     larder_plot::Format::of(path).map(drop).map_err(|error| problem(&error))
 }
 
-fn problem(error: &larder_plot::Error) -> Problem {
+/// Why a picture cannot be drawn, and what to do.
+pub fn problem(error: &larder_plot::Error) -> Problem {
     let because = std::error::Error::source(error).map_or_else(String::new, |source| format!(": {source}"));
     Problem::new(
         format_args!("{error}{because}"),
@@ -108,6 +109,13 @@ mod tests {
             assert!(svg.contains(text), "{text}: {svg}");
         }
         assert!(!svg.contains("lru, wb"));
+    }
+
+    #[test]
+    fn the_two_kinds_of_larc_are_two_lines() {
+        let kinds = ["larc", "larc+larc:when-full"];
+        let svg = drawn(kinds.map(|kind| run(kind, WritePolicy::WriteBack, 10)).to_vec());
+        assert!(kinds.iter().all(|kind| svg.contains(&format!(">{kind}<"))), "{svg}");
     }
 
     #[test]

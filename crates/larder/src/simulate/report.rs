@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use larder_daemon::units::HumanSize;
+use larder_policy::spec::joined;
 use larder_sim::{BlockSize, RunResult, Summary};
 
 use super::number::{compact, grouped, percent};
@@ -75,10 +76,7 @@ impl std::fmt::Display for Head<'_> {
 
 /// How a run's policies are called together: `arc`, `arc+nth:3`.
 pub fn caching(run: &RunResult) -> String {
-    match (run.policy.as_str(), run.admission.as_str()) {
-        ("larc", _) | (_, "always") => run.policy.clone(),
-        (policy, admission) => format!("{policy}+{admission}"),
-    }
+    joined(&run.policy, &run.admission)
 }
 
 fn table(runs: &[RunResult]) -> Table {

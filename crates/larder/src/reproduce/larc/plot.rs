@@ -12,6 +12,7 @@ use super::report::title;
 use super::study::{BLOCK, Study, Tally};
 use crate::problem::Problem;
 use crate::simulate::number::grouped;
+use crate::simulate::plot::problem;
 
 /// Draw all of them.
 pub fn save(path: &Path, studies: &[Study]) -> Result<(), Problem> {
@@ -19,19 +20,6 @@ pub fn save(path: &Path, studies: &[Study]) -> Result<(), Problem> {
         let path = named(path, &study.workload.name);
         chart(study).save(path).map_err(|error| problem(&error))
     })
-}
-
-/// Before a long computation: can a picture be drawn to such a file?
-pub fn check(path: &Path) -> Result<(), Problem> {
-    larder_plot::Format::of(path).map(drop).map_err(|error| problem(&error))
-}
-
-fn problem(error: &larder_plot::Error) -> Problem {
-    let because = std::error::Error::source(error).map_or_else(String::new, |source| format!(": {source}"));
-    Problem::new(
-        format_args!("{error}{because}"),
-        "name a file that can be written, ending in .svg, .png or .html",
-    )
 }
 
 /// `dir/larc.svg` for `web`: `dir/larc-web.svg`.
