@@ -10,16 +10,26 @@
 //!
 //! The crate is pure: no clock, no I/O, and the same accesses always give the same findings.
 
+pub mod lane;
+
 mod block;
 mod class;
 mod curve;
+mod curves;
 mod findings;
 mod index;
+mod sampling;
+mod size_curve;
+mod stretch;
 mod timeline;
 mod tracker;
 
 pub use block::{block_key, blocks_of};
 pub use class::{AccessKind, ClassCounts, RequestClass};
 pub use curve::HitCurve;
+pub use curves::{AtSize, Counted, CurvePolicy, PolicyCurves};
 pub use findings::{DistanceHistogram, EpochFindings};
+pub use sampling::Sampling;
+pub use size_curve::SizeCurve;
+pub use stretch::{BlockId, Op, Piece, Stretch};
 pub use tracker::{MAX_TRACKED_BLOCKS, ReuseTracker};

@@ -10,6 +10,7 @@ pub mod cache;
 pub mod index;
 pub mod replacement;
 pub mod spec;
+pub mod write_policy;
 
 mod chunked;
 mod list;
@@ -23,3 +24,4 @@ pub use list::List;
 pub use node::{Handle, NONE, Node, Nodes};
 pub use random::Rng;
 pub use replacement::Replacement;
+pub use write_policy::WritePolicy;

@@ -27,6 +27,7 @@
 //! Memory is bounded by the caches and the trace's footprint (eight bytes a block), whatever the trace's length, but for Belady's policy, which has to know all
 //! accesses.
 
+mod analysis;
 mod batch;
 mod block;
 mod build;
@@ -41,8 +42,8 @@ mod result;
 mod run;
 mod simulate;
 mod source;
-mod write_policy;
 
+pub use analysis::{AddressMap, Analysis, AnalysisPlan, BankCurve, Region, Window};
 pub use block::{BlockSize, BlockSizeError, TooManySegments};
 pub use clock::Span;
 pub use counters::Counters;
@@ -52,4 +53,4 @@ pub use plan::{CACHE_BLOCKS_MAX, Plan, RUNS_MAX, RunSpec};
 pub use result::{IntervalResult, RunResult, SsdWrites, Totals};
 pub use simulate::{Progress, SERIES_ROWS_MAX, SimError, Simulated, Survey, simulate, survey};
 pub use source::{Requests, Source};
-pub use write_policy::{UnknownWritePolicy, WritePolicy};
+pub use larder_policy::write_policy::{UnknownWritePolicy, WritePolicy};

@@ -35,12 +35,12 @@ impl WritePolicy {
     }
 
     /// True if a read that misses may fill the cache.
-    pub(crate) fn fills(self) -> bool {
+    pub fn fills(self) -> bool {
         self != Self::WriteOnly
     }
 
     /// True if a write makes its block leave.
-    pub(crate) fn invalidates(self) -> bool {
+    pub fn invalidates(self) -> bool {
         self == Self::ReadOnly
     }
 }
