@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo test bench bench-sim fuzz lint doc
+.PHONY: build demo test bench bench-sim bench-locality fuzz lint doc
 
 build:
 	@scripts/install-deps.sh build
@@ -27,6 +27,12 @@ bench-sim:
 	@scripts/install-deps.sh bench
 	cargo build --release --locked -p larder-policy -p larder-trace --example replay --example msr_speed
 	/usr/bin/python3 bench/sim.py
+
+# Reuse distances, sampled and exact, beside libCacheSim's. In about ten minutes.
+bench-locality:
+	@scripts/install-deps.sh bench-locality
+	cargo build --release --locked -p larder-policy -p larder-locality --example replay --example locality_speed
+	/usr/bin/python3 bench/locality.py
 
 # The protocol parsers against arbitrary bytes. SECONDS_EACH=60 by default.
 SECONDS_EACH ?= 60

@@ -11,8 +11,30 @@ use std::ops::Range;
 use crate::curves::Counted;
 use crate::{AccessKind, BlockId, Op, Stretch};
 
+mod batched;
+mod by_size;
+mod classes;
+mod exact;
+mod lru;
 #[cfg(test)]
 pub(crate) mod naive;
+mod no_allocate;
+mod ranked;
+mod read_only;
+mod scaled;
+mod share;
+mod stack;
+mod stairs;
+#[cfg(test)]
+mod trials;
+
+pub use batched::BatchedModel;
+pub use classes::ClassCounter;
+pub use exact::Exact;
+pub use lru::LruModel;
+pub use no_allocate::NoAllocateModel;
+pub use read_only::ReadOnlyModel;
+pub use scaled::{Heat, Scaled, Totals};
 
 /// Larger than every cache: the size from which an access is served that no cache serves.
 pub const NEVER: u32 = u32::MAX;
@@ -65,6 +87,12 @@ pub trait Record: Clone + Send {
     /// One without blocks has 0.
     fn request(&mut self, kind: AccessKind, from: u32);
 
+    /// A request of exactly one block: the block was accessed, and the request ended.
+    fn request_of_one(&mut self, kind: AccessKind, from: u32) {
+        self.block(kind, from);
+        self.request(kind, from);
+    }
+
     /// A dirty block was written back by caches of these sizes. Never called with an empty range.
     fn written_back(&mut self, sizes: Range<u32>);
 
@@ -73,6 +101,10 @@ pub trait Record: Clone + Send {
 
     /// A write made its block leave caches from `from` blocks on.
     fn invalidated(&mut self, from: u32);
+
+    /// Count what may have been put off, to be counted together with more. It belongs to the counts in any case; they are
+    /// told faster without.
+    fn flush(&mut self) {}
 
     /// The counts so far.
     fn counted(&self) -> Counted;
@@ -106,22 +138,14 @@ impl<M: Model, R: Record> Lane<M, R> {
             let range = begin..piece.end as usize;
             begin = range.end;
             match piece.op {
-                Op::Read => self.accesses(stretch, range, AccessKind::Read, Self::read),
-                Op::Write => self.accesses(stretch, range, AccessKind::Write, Self::write),
+                Op::Read => self.part(stretch, range, piece.last, AccessKind::Read, M::read),
+                Op::Write => self.part(stretch, range, piece.last, AccessKind::Write, M::write),
                 Op::Discard => {
                     for &block in &stretch.blocks[range] {
                         self.model.discard(block, &mut self.record);
                     }
-                    continue;
                 }
-                Op::Populate => {
-                    self.model.populate(&mut self.record);
-                    continue;
-                }
-            }
-            if piece.last {
-                let kind = if piece.op == Op::Read { AccessKind::Read } else { AccessKind::Write };
-                self.record.request(kind, std::mem::take(&mut self.from));
+                Op::Populate => self.model.populate(&mut self.record),
             }
         }
     }
@@ -129,8 +153,18 @@ impl<M: Model, R: Record> Lane<M, R> {
     /// The counts so far, over cache size.
     pub fn counted(&self) -> Counted {
         let mut record = self.record.clone();
-        self.model.settle(&mut record);
+        self.settle(&mut record);
         record.counted()
+    }
+
+    /// Tell `record` what has happened already, but would be told later only ([`Model::settle`]).
+    pub fn settle(&self, record: &mut R) {
+        self.model.settle(record);
+    }
+
+    /// The record, without what [`Lane::settle`] would add.
+    pub fn record(&self) -> &R {
+        &self.record
     }
 
     /// The model, to look at or to thin out.
@@ -148,32 +182,39 @@ impl<M: Model, R: Record> Lane<M, R> {
         self.model.memory_bytes() + self.record.memory_bytes()
     }
 
+    /// A part of a request, maybe all of it.
     #[inline]
-    fn accesses(
+    fn part(
         &mut self,
         stretch: &Stretch<'_>,
         range: Range<usize>,
+        last: bool,
         kind: AccessKind,
-        access: impl Fn(&mut Self, BlockId) -> u32,
+        access: impl Fn(&mut M, BlockId, &mut R) -> u32,
     ) {
+        // No block came before: each has a size of 1 at least.
+        if last && range.len() == 1 && self.from == 0 {
+            self.warm(stretch, range.start);
+            let from = access(&mut self.model, stretch.blocks[range.start], &mut self.record);
+            return self.record.request_of_one(kind, from);
+        }
         for at in range {
-            if at % WARM == 0 {
-                let ahead = &stretch.blocks[at..stretch.blocks.len().min(at + WARM)];
-                std::hint::black_box(self.model.warm(ahead));
-            }
-            let from = access(self, stretch.blocks[at]);
+            self.warm(stretch, at);
+            let from = access(&mut self.model, stretch.blocks[at], &mut self.record);
             self.record.block(kind, from);
             self.from = self.from.max(from);
         }
+        if last {
+            self.record.request(kind, std::mem::take(&mut self.from));
+        }
     }
 
+    /// Before the access at every [`WARM`]th place: have the memory of those to come at hand.
     #[inline]
-    fn read(&mut self, block: BlockId) -> u32 {
-        self.model.read(block, &mut self.record)
-    }
-
-    #[inline]
-    fn write(&mut self, block: BlockId) -> u32 {
-        self.model.write(block, &mut self.record)
+    fn warm(&self, stretch: &Stretch<'_>, at: usize) {
+        if at.is_multiple_of(WARM) {
+            let ahead = &stretch.blocks[at..stretch.blocks.len().min(at + WARM)];
+            std::hint::black_box(self.model.warm(ahead));
+        }
     }
 }

@@ -10,25 +10,32 @@
 //!
 //! The crate is pure: no clock, no I/O, and the same accesses always give the same findings.
 
+pub mod bank;
 pub mod lane;
+pub mod recs;
 
 mod block;
+mod blocks;
 mod class;
 mod curve;
 mod curves;
 mod findings;
 mod index;
+mod sampled;
 mod sampling;
 mod size_curve;
 mod stretch;
 mod timeline;
 mod tracker;
 
+pub use bank::{Bank, BankCurve, BankError, Reach};
 pub use block::{block_key, blocks_of};
+pub use blocks::{Blocks, MAX_BLOCKS, TooManyBlocks};
 pub use class::{AccessKind, ClassCounts, RequestClass};
 pub use curve::HitCurve;
 pub use curves::{AtSize, Counted, CurvePolicy, PolicyCurves};
 pub use findings::{DistanceHistogram, EpochFindings};
+pub use sampled::{Analyzer, AnalyzerConfig, BlockRequest, PoliciesDiffer, SampledCounts};
 pub use sampling::Sampling;
 pub use size_curve::SizeCurve;
 pub use stretch::{BlockId, Op, Piece, Stretch};

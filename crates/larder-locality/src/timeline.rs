@@ -1,20 +1,37 @@
 //! The order in which blocks were last accessed, and how many were accessed after a given one.
 //!
-//! Every access takes the next slot; a slot is live while it is its block's last access. One bit a slot says so, in
-//! chunks of one cache line, with a Fenwick tree over the chunks: for four million blocks the bits take 4 MiB and the
-//! tree 256 KiB, so that a count costs a few steps close to the processor.
+//! Every access takes the next slot; a slot is live while it is its block's last access. One bit a slot says so. How many
+//! live slots come before a word of bits is the sum of a few numbers: those before it in its group of words, those before
+//! the group in its node of groups, and so on up. An erasure changes all numbers behind it in its group and in each node,
+//! which the processor does in a few steps without a branch, as they lie side by side; a new slot is behind them all, and
+//! changes none. For four million blocks the bits take 4 MiB and the numbers 1 MiB, so that a count costs a few steps close
+//! to the processor.
 
 const SLOTS_PER_WORD: u32 = u64::BITS;
-const WORDS_PER_CHUNK: usize = 8;
-/// Slots in a chunk.
-pub(crate) const SLOTS_PER_CHUNK: u32 = SLOTS_PER_WORD * WORDS_PER_CHUNK as u32;
+
+const WORDS_PER_GROUP: usize = 32;
+
+/// Groups or nodes in a node.
+const FANOUT: usize = 16;
+
+/// Timelines have whole chunks of so many slots.
+pub(crate) const SLOTS_PER_CHUNK: u32 = 512;
+
+/// Slots in a timeline that is laid out with room: they leave the topmost number free for other use.
+const SLOTS_MAX: u32 = u32::MAX / SLOTS_PER_CHUNK * SLOTS_PER_CHUNK;
+
+/// Slots for each live one when a timeline is laid out anew: one more bit of memory each, and the fewer such moments.
+const SLOTS_PER_LIVE: u32 = 8;
 
 /// The slots, from the oldest to the next to be taken.
+#[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     /// One bit a slot, whole chunks.
     words: Vec<u64>,
-    /// Fenwick tree of the live slots per chunk, for the chunks before the head (the chunk being filled).
-    tree: Vec<u32>,
+    /// For each word, the live slots before it in its group. Those of words behind the newest slot's have no meaning.
+    groups: Vec<[u16; WORDS_PER_GROUP]>,
+    /// Likewise for each group in its node, for each node in the node above it, and so on up to one node.
+    levels: Vec<Vec<[u32; FANOUT]>>,
     next: u32,
     live: u32,
 }
@@ -22,16 +39,33 @@ pub(crate) struct Timeline {
 impl Timeline {
     /// Live slots at the start, followed by free ones: room for at least `slots` in all.
     pub(crate) fn new(live: u32, slots: u32) -> Self {
-        let chunks = slots.max(live).div_ceil(SLOTS_PER_CHUNK).max(1) as usize;
-        let mut timeline =
-            Self { words: vec![0; chunks * WORDS_PER_CHUNK], tree: vec![0; chunks + 1], next: live, live };
+        let words = slots.max(live).div_ceil(SLOTS_PER_CHUNK).max(1) as usize
+            * (SLOTS_PER_CHUNK / SLOTS_PER_WORD) as usize;
+        let groups = words.div_ceil(WORDS_PER_GROUP);
+        let mut timeline = Self {
+            words: vec![0; words],
+            groups: vec![[0; WORDS_PER_GROUP]; groups],
+            levels: levels(groups),
+            next: 0,
+            live: 0,
+        };
         let full = (live / SLOTS_PER_WORD) as usize;
-        timeline.words[..full].fill(u64::MAX);
+        for word in 0..full {
+            timeline.enter(word);
+            timeline.words[word] = u64::MAX;
+        }
         if !live.is_multiple_of(SLOTS_PER_WORD) {
+            timeline.enter(full);
             timeline.words[full] = below(live);
         }
-        (0..timeline.head()).for_each(|chunk| timeline.tree_add(chunk, SLOTS_PER_CHUNK));
+        (timeline.next, timeline.live) = (live, live);
         timeline
+    }
+
+    /// Live slots at the start, and free ones in proportion.
+    pub(crate) fn with_room(live: u32) -> Self {
+        let slots = live.saturating_mul(SLOTS_PER_LIVE).clamp(2 * SLOTS_PER_CHUNK, SLOTS_MAX);
+        Self::new(live, slots)
     }
 
     /// The slot that the next [`Timeline::push`] takes.
@@ -50,11 +84,10 @@ impl Timeline {
     }
 
     /// Take the next slot. The timeline must not be full.
+    #[inline]
     pub(crate) fn push(&mut self) {
-        if self.next > 0 && self.next.is_multiple_of(SLOTS_PER_CHUNK) {
-            let filled = self.head();
-            let live = self.chunk(filled).iter().map(|word| word.count_ones()).sum();
-            self.tree_add(filled, live);
+        if self.next.is_multiple_of(SLOTS_PER_WORD) {
+            self.enter(word_of(self.next));
         }
         self.words[word_of(self.next)] |= bit(self.next);
         self.next += 1;
@@ -62,102 +95,123 @@ impl Timeline {
     }
 
     /// A live slot is live no longer.
+    #[inline]
     pub(crate) fn erase(&mut self, slot: u32) {
-        debug_assert!(self.words[word_of(slot)] & bit(slot) != 0, "slot {slot} is not live");
-        self.words[word_of(slot)] &= !bit(slot);
+        let word = word_of(slot);
+        debug_assert!(self.words[word] & bit(slot) != 0, "slot {slot} is not live");
+        self.words[word] &= !bit(slot);
         self.live -= 1;
-        if chunk_of(slot) < self.head() {
-            // Minus one, modulo 2^32.
-            self.tree_add(chunk_of(slot), u32::MAX);
+        let (mut at, place) = (word / WORDS_PER_GROUP, word % WORDS_PER_GROUP);
+        for (behind, before) in (0..).zip(&mut self.groups[at]) {
+            *before = before.wrapping_sub(u16::from(behind > place as u16));
+        }
+        for level in &mut self.levels {
+            let place = at % FANOUT;
+            at /= FANOUT;
+            for (behind, before) in (0..).zip(&mut level[at]) {
+                *before = before.wrapping_sub(u32::from(behind > place as u32));
+            }
         }
     }
 
-    /// Live slots after this one.
+    /// A live slot is live no longer: the live slots after it.
+    #[inline]
+    pub(crate) fn take(&mut self, slot: u32) -> u32 {
+        let after = self.live_after(slot);
+        self.erase(slot);
+        after
+    }
+
+    /// Live slots after this one, which was taken.
+    #[inline]
     pub(crate) fn live_after(&self, slot: u32) -> u32 {
-        let chunk = chunk_of(slot);
-        let here = self.live_in_chunk_from(slot + 1, chunk);
-        match chunk < self.head() {
-            true => here + self.live - self.tree_sum(chunk + 1),
-            false => here,
-        }
+        let here = self.words[word_of(slot)] & (below(slot) | bit(slot));
+        self.live - self.before(word_of(slot)) - here.count_ones()
+    }
+
+    /// Read the memory that [`Timeline::take`] would need first; the number has no meaning.
+    #[inline]
+    pub(crate) fn warm(&self, slot: u32) -> u64 {
+        let word = word_of(slot);
+        let group = self.groups.get(word / WORDS_PER_GROUP).map_or(0, |group| group[word % WORDS_PER_GROUP]);
+        self.words.get(word).map_or(0, |&bits| bits ^ u64::from(group))
     }
 
     /// For every slot, the number of live slots before it.
     pub(crate) fn ranks(&self) -> Ranks<'_> {
-        let before = self.words.chunks_exact(WORDS_PER_CHUNK).scan(0, |sum, chunk| {
-            let before = *sum;
-            *sum += chunk.iter().map(|word| word.count_ones()).sum::<u32>();
-            Some(before)
-        });
-        Ranks { timeline: self, before: before.collect() }
+        Ranks { timeline: self }
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.words.capacity() * size_of::<u64>() + self.tree.capacity() * size_of::<u32>()
+        let nodes: usize = self.levels.iter().map(Vec::capacity).sum();
+        self.words.capacity() * size_of::<u64>()
+            + self.groups.capacity() * size_of::<[u16; WORDS_PER_GROUP]>()
+            + nodes * size_of::<[u32; FANOUT]>()
     }
 
-    /// The chunk of the newest slot: not in the tree yet.
-    fn head(&self) -> usize {
-        chunk_of(self.next.saturating_sub(1))
-    }
-
-    fn chunk(&self, chunk: usize) -> &[u64] {
-        &self.words[chunk * WORDS_PER_CHUNK..][..WORDS_PER_CHUNK]
-    }
-
-    /// Live slots of a chunk from `slot` on, which is in it or the first after it.
-    fn live_in_chunk_from(&self, slot: u32, chunk: usize) -> u32 {
-        let end = (chunk + 1) * WORDS_PER_CHUNK;
-        match self.words[..end].get(word_of(slot)..) {
-            Some([first, rest @ ..]) => {
-                (first & !below(slot)).count_ones() + rest.iter().map(|word| word.count_ones()).sum::<u32>()
-            }
-            _ => 0,
-        }
-    }
-
-    fn tree_add(&mut self, chunk: usize, live: u32) {
-        let mut at = chunk + 1;
-        while at < self.tree.len() {
-            self.tree[at] = self.tree[at].wrapping_add(live);
-            at += at & at.wrapping_neg();
-        }
-    }
-
-    /// Live slots in the first `chunks` chunks, all before the head.
-    fn tree_sum(&self, chunks: usize) -> u32 {
-        let mut sum = 0u32;
-        let mut at = chunks;
-        while at > 0 {
-            sum = sum.wrapping_add(self.tree[at]);
-            at &= at - 1;
+    /// Live slots before a word that has been entered.
+    #[inline]
+    fn before(&self, word: usize) -> u32 {
+        let mut at = word / WORDS_PER_GROUP;
+        let mut sum = u32::from(self.groups[at][word % WORDS_PER_GROUP]);
+        for level in &self.levels {
+            sum += level[at / FANOUT][at % FANOUT];
+            at /= FANOUT;
         }
         sum
     }
+
+    /// Tell the numbers of a word that gets its first slot, from those of the word before it.
+    #[inline(never)]
+    fn enter(&mut self, word: usize) {
+        let Some(last) = word.checked_sub(1) else { return };
+        let (mut at, place) = (word / WORDS_PER_GROUP, word % WORDS_PER_GROUP);
+        let mut live = self.words[last].count_ones();
+        live += u32::from(self.groups[last / WORDS_PER_GROUP][last % WORDS_PER_GROUP]);
+        if place > 0 {
+            self.groups[at][place] = live as u16;
+            return;
+        }
+        self.groups[at][0] = 0;
+        // The group before it is complete.
+        for level in &mut self.levels {
+            let last = at - 1;
+            live += level[last / FANOUT][last % FANOUT];
+            let place = at % FANOUT;
+            at /= FANOUT;
+            level[at][place] = if place > 0 { live } else { 0 };
+            if place > 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// Nodes for so many groups, level by level.
+fn levels(groups: usize) -> Vec<Vec<[u32; FANOUT]>> {
+    let mut levels = Vec::new();
+    let mut below = groups;
+    while below > 1 {
+        below = below.div_ceil(FANOUT);
+        levels.push(vec![[0; FANOUT]; below]);
+    }
+    levels
 }
 
 /// The ranks of a timeline's slots at one moment.
 pub(crate) struct Ranks<'a> {
     timeline: &'a Timeline,
-    before: Vec<u32>,
 }
 
 impl Ranks<'_> {
     /// Live slots before `slot`, which may be the one after the last.
     pub(crate) fn rank(&self, slot: u32) -> u32 {
-        match self.before.get(chunk_of(slot)) {
-            Some(before) => {
-                let words = &self.timeline.words[chunk_of(slot) * WORDS_PER_CHUNK..=word_of(slot)];
-                let whole = words[..words.len() - 1].iter().map(|word| word.count_ones()).sum::<u32>();
-                before + whole + (words[words.len() - 1] & below(slot)).count_ones()
-            }
-            None => self.timeline.live,
+        if slot >= self.timeline.next {
+            return self.timeline.live;
         }
+        let word = word_of(slot);
+        self.timeline.before(word) + (self.timeline.words[word] & below(slot)).count_ones()
     }
-}
-
-fn chunk_of(slot: u32) -> usize {
-    (slot / SLOTS_PER_CHUNK) as usize
 }
 
 fn word_of(slot: u32) -> usize {

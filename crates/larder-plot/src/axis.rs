@@ -21,8 +21,8 @@ pub struct Axis {
 }
 
 /// Beyond this, a value is no measurement, and arithmetic on it would overflow.
-const MAX: f64 = 1e100;
-const MIN_LOG: f64 = 1e-100;
+pub(crate) const MAX: f64 = 1e100;
+pub(crate) const MIN_LOG: f64 = 1e-100;
 
 impl Axis {
     /// A linear axis that fits itself to the data.
@@ -36,6 +36,12 @@ impl Axis {
         self
     }
 
+    /// The same axis, linear.
+    pub(crate) fn linear(mut self) -> Self {
+        self.scale = Scale::Linear;
+        self
+    }
+
     /// Makes the axis reach at least from `lo` to `hi`, and farther where the data do: no point is ever cut off.
     /// A value that the axis cannot show (not finite, or not above zero on a log axis) is ignored.
     pub fn covering(mut self, lo: f64, hi: f64) -> Self {
@@ -46,6 +52,14 @@ impl Axis {
     /// Whether a value has a place on this axis.
     pub(crate) fn takes(&self, value: f64) -> bool {
         value.abs() <= MAX && (self.scale == Scale::Linear || value >= MIN_LOG)
+    }
+
+    /// The value at a share of the way along this axis from `lo` to `hi`.
+    pub(crate) fn between(&self, (lo, hi): (f64, f64), share: f64) -> f64 {
+        match self.scale {
+            Scale::Linear => lo + (hi - lo) * share,
+            Scale::Log => lo * (hi / lo).powf(share),
+        }
     }
 
     /// The label, with the unit where the ticks do not tell it.
@@ -93,6 +107,13 @@ mod tests {
             Some((0.25, 0.3)),
             "zero has no place on a log axis"
         );
+    }
+
+    #[test]
+    fn between_keeps_equal_lengths() {
+        let linear = Axis::new("x", Unit::Ratio);
+        assert_eq!(linear.between((2.0, 32.0), 0.5), 17.0);
+        assert!((linear.log().between((2.0, 32.0), 0.5) - 8.0).abs() < 1e-9);
     }
 
     #[test]

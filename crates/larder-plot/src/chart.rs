@@ -1,8 +1,11 @@
-//! What is to be drawn: charts, panels, series.
+//! What is to be drawn: charts and their panels.
 
 use std::collections::BTreeSet;
 
 use crate::axis::Axis;
+use crate::bars::Bars;
+use crate::heat::Heat;
+use crate::series::Series;
 
 /// One point of a curve: (x, y).
 pub type Point = (f64, f64);
@@ -12,23 +15,24 @@ pub type Point = (f64, f64);
 pub struct Chart {
     pub(crate) title: String,
     pub(crate) subtitle: String,
-    pub(crate) panels: Vec<Panel>,
+    pub(crate) parts: Vec<Part>,
 }
 
-/// One pair of axes and the curves between them.
+/// What stands under the title of a chart.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Part {
+    Panel(Panel),
+    Bars(Bars),
+}
+
+/// One pair of axes and what lies between them: curves, areas on one another, a map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
     pub(crate) x: Axis,
     pub(crate) y: Axis,
     pub(crate) series: Vec<Series>,
-}
-
-/// One curve. It is known by its name and its variant: the same pair has the same style in all panels of a chart.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Series {
-    pub(crate) name: String,
-    pub(crate) variant: String,
-    pub(crate) points: Vec<Point>,
+    pub(crate) stacked: bool,
+    pub(crate) heat: Option<Heat>,
 }
 
 /// Name and variant of a series.
@@ -37,7 +41,7 @@ pub(crate) type Key<'a> = (&'a str, &'a str);
 impl Chart {
     /// A chart without panels yet.
     pub fn new(title: impl Into<String>) -> Self {
-        Chart { title: title.into(), subtitle: String::new(), panels: Vec::new() }
+        Chart { title: title.into(), subtitle: String::new(), parts: Vec::new() }
     }
 
     /// A line under the title: the trace, the block size, what else the reader must know.
@@ -48,22 +52,63 @@ impl Chart {
 
     /// Adds a panel below those there are.
     pub fn panel(mut self, panel: Panel) -> Self {
-        self.panels.push(panel);
+        self.parts.push(Part::Panel(panel));
         self
+    }
+
+    /// Adds bars below what there is.
+    pub fn bars(mut self, bars: Bars) -> Self {
+        self.parts.push(Part::Bars(bars));
+        self
+    }
+
+    pub(crate) fn panels(&self) -> impl Iterator<Item = &Panel> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Panel(panel) => Some(panel),
+            Part::Bars(_) => None,
+        })
     }
 
     /// The different series of all panels, in the order of their first appearance.
     pub(crate) fn keys(&self) -> Vec<Key<'_>> {
         let mut seen = BTreeSet::new();
-        let all = self.panels.iter().flat_map(|panel| &panel.series).map(Series::key);
+        let all = self.panels().flat_map(|panel| &panel.series).map(Series::key);
         all.filter(|&key| seen.insert(key)).collect()
+    }
+
+    /// The series that are an area in some panel.
+    pub(crate) fn areas(&self) -> BTreeSet<Key<'_>> {
+        self.drawn(|panel, series| panel.is_area(series))
+    }
+
+    /// The series that are a line in some panel.
+    pub(crate) fn lines(&self) -> BTreeSet<Key<'_>> {
+        self.drawn(|panel, series| !panel.is_area(series))
+    }
+
+    fn drawn(&self, as_wanted: impl Fn(&Panel, &Series) -> bool) -> BTreeSet<Key<'_>> {
+        let mut keys = BTreeSet::new();
+        for panel in self.panels() {
+            keys.extend(panel.series.iter().filter(|series| as_wanted(panel, series)).map(Series::key));
+        }
+        keys
+    }
+}
+
+impl Part {
+    /// What the part shows, in a few words.
+    pub(crate) fn caption(&self) -> String {
+        match self {
+            Part::Panel(panel) => panel.caption(),
+            Part::Bars(bars) => bars.caption(),
+        }
     }
 }
 
 impl Panel {
     /// A panel without curves yet.
     pub fn new(x: Axis, y: Axis) -> Self {
-        Panel { x, y, series: Vec::new() }
+        Panel { x, y, series: Vec::new(), stacked: false, heat: None }
     }
 
     /// Adds a curve.
@@ -72,59 +117,88 @@ impl Panel {
         self
     }
 
-    /// What the panel shows: "Hit ratio over cache size".
-    pub(crate) fn caption(&self) -> String {
-        format!("{} over {}", self.y.title(), inside_a_line(&self.x.title()))
+    /// Puts the curves on one another as areas, the first on top, as in the legend: shares of a whole over time, say. The series
+    /// should have the same x; one that lacks an x counts as zero there. If one of them is drawn in steps, all are.
+    pub fn stacked(mut self) -> Self {
+        self.stacked = true;
+        self
     }
 
-    /// Whether a point has a place in this panel.
-    pub(crate) fn takes(&self, &(x, y): &Point) -> bool {
-        self.x.takes(x) && self.y.takes(y)
+    /// Lays a map under the curves, in place of the one there is.
+    pub fn heat(mut self, heat: Heat) -> Self {
+        self.heat = Some(heat);
+        self
+    }
+
+    /// What the panel shows: "Hit ratio over cache size".
+    pub(crate) fn caption(&self) -> String {
+        let (x, y) = (inside_a_line(&self.x.title()), self.y.title());
+        match &self.heat {
+            None => format!("{y} over {x}"),
+            Some(heat) => format!("{} by {} and {x}", heat.label, inside_a_line(&y)),
+        }
+    }
+
+    /// Whether a series is an area here, and so stands on zero.
+    pub(crate) fn is_area(&self, series: &Series) -> bool {
+        self.stacked || series.filled
+    }
+
+    /// Whether a point of a series has a place in this panel. An area of no height has one on a log axis too.
+    fn takes(&self, series: &Series, (x, y): Point) -> bool {
+        let flat = y == 0.0 && self.is_area(series);
+        self.x.takes(x) && (self.y.takes(y) || flat) && (y >= 0.0 || !self.stacked)
+    }
+
+    /// The map, if there is one with something in it and the axes can show where it lies.
+    pub(crate) fn map(&self) -> Option<&Heat> {
+        let has_place = |heat: &&Heat| {
+            let (x, y) = (heat.x, heat.y);
+            self.x.takes(x.0) && self.x.takes(x.1) && self.y.takes(y.0) && self.y.takes(y.1)
+        };
+        self.heat.as_ref().filter(has_place).filter(|heat| heat.extent().is_some())
     }
 
     /// The points of a series that have a place in this panel.
     pub(crate) fn shown<'a>(&'a self, series: &'a Series) -> impl Iterator<Item = Point> + 'a {
-        series.points.iter().copied().filter(|point| self.takes(point))
+        series.points.iter().copied().filter(|&point| self.takes(series, point))
     }
 
     /// How many points have no place in this panel.
     pub(crate) fn left_out(&self) -> usize {
-        self.series.iter().flat_map(|series| &series.points).filter(|point| !self.takes(point)).count()
+        let left_out = |series: &Series| series.points.len() - self.shown(series).count();
+        self.series.iter().map(left_out).sum()
     }
 
     /// The points of all series that have a place.
     pub(crate) fn all_shown(&self) -> impl Iterator<Item = Point> {
         self.series.iter().flat_map(|series| self.shown(series))
     }
-}
 
-impl Series {
-    /// A curve through `points`, which are put in the order of their x. One point alone is drawn as a marker. A point that has no
-    /// place (not finite, or not above zero on a log axis) is left out, and the picture says how many were.
-    pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = Point>) -> Self {
-        let mut points: Vec<Point> = points.into_iter().collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Series { name: name.into(), variant: String::new(), points }
+    /// The different x of all points that have a place, in order.
+    pub(crate) fn xs(&self) -> Vec<f64> {
+        let mut xs: Vec<f64> = self.all_shown().map(|point| point.0).collect();
+        xs.sort_by(f64::total_cmp);
+        xs.dedup();
+        xs
     }
 
-    /// Makes this one of several variants of what the name says: "LRU" with write policy "wb", say. Variants of one name share
-    /// colour and marker, and the same variant has the same dashes under all names.
-    pub fn variant(mut self, variant: impl Into<String>) -> Self {
-        self.variant = variant.into();
-        self
-    }
-
-    pub(crate) fn key(&self) -> Key<'_> {
-        (&self.name, &self.variant)
-    }
-
-    pub(crate) fn label(&self) -> String {
-        label(self.key())
+    /// The y of a series at each of the `xs`, none where it has no point. Of several points at one x, the last counts.
+    pub(crate) fn ys(&self, series: &Series, xs: &[f64]) -> Vec<Option<f64>> {
+        let mut points = self.shown(series).peekable();
+        let mut at = |&x: &f64| {
+            let mut y = None;
+            while let Some(point) = points.next_if(|point| point.0 == x) {
+                y = Some(point.1);
+            }
+            y
+        };
+        xs.iter().map(&mut at).collect()
     }
 }
 
 /// A title as it is written inside a line: without its capital, unless the word has more of them.
-fn inside_a_line(title: &str) -> String {
+pub(crate) fn inside_a_line(title: &str) -> String {
     let mut letters = title.chars();
     match (letters.next(), letters.next()) {
         (Some(first), Some(second)) if second.is_lowercase() => {
@@ -154,12 +228,6 @@ mod tests {
         assert_eq!(over("Cache size"), "y over cache size");
         assert_eq!(over("SSD size"), "y over SSD size");
         assert_eq!(over("x"), "y over x");
-    }
-
-    #[test]
-    fn points_are_ordered_by_x() {
-        let series = Series::new("a", [(3.0, 0.3), (1.0, 0.1), (2.0, 0.2)]);
-        assert_eq!(series.points, [(1.0, 0.1), (2.0, 0.2), (3.0, 0.3)]);
     }
 
     #[test]

@@ -1,17 +1,18 @@
-//! The HTML writer: a page with the picture and, below it, its numbers as tables.
+//! The HTML writer: what all pages have in common, and the page of one chart: the picture and, below it, its numbers as tables.
 //!
-//! The page loads nothing: its content policy forbids it. The picture keeps its white paper on dark screens.
+//! A page loads nothing: its content policy forbids it. A picture keeps its white paper on dark screens.
 
 use std::fmt::{self, Write as _};
 
-use crate::chart::{Chart, Panel, Series};
-use crate::panel;
+use crate::chart::Chart;
+use crate::numbers::{self, Numbers};
+use crate::page::Table;
 use crate::svg::Escaped;
 
 const HEAD: &str = include_str!("html/head.html");
-
-/// No reader goes through more numbers than this, and no page should hold them.
-const CELLS_MAX: usize = 100_000;
+const STYLE: &str = include_str!("html/style.css");
+/// What a page that is one picture has otherwise.
+const ALONE: &str = include_str!("html/alone.css");
 
 impl Chart {
     /// The chart as a web page: the picture, and a table of its numbers for each panel. One file, without scripts, that refers to
@@ -23,120 +24,98 @@ impl Chart {
     }
 
     fn write_page(&self, out: &mut String) -> fmt::Result {
-        let title = Escaped(&self.title);
-        write!(out, "{HEAD}<title>{title}</title>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n")?;
-        write!(out, "<figure>\n{}</figure>\n", self.svg())?;
-        self.panels.iter().try_for_each(|panel| write_panel(panel, out))?;
-        out.write_str("</main>\n</body>\n</html>\n")
+        begin(&self.title, ALONE, out)?;
+        write_figure(self, out)?;
+        self.parts.iter().try_for_each(|part| write_numbers(&numbers::of(part), out))?;
+        end(out)
     }
 }
 
-/// The numbers of a panel, and what is missing from them.
-fn write_panel(panel: &Panel, out: &mut String) -> fmt::Result {
-    let xs = xs(panel);
-    match xs.len() * panel.series.len() {
-        0 => {}
-        1..=CELLS_MAX => write_table(panel, &cells(panel, &xs), out)?,
-        many => writeln!(out, "<p>No table: it would have {many} cells.</p>")?,
+/// Everything before the content. `style` comes after the style of all pages.
+pub(crate) fn begin(title: &str, style: &str, out: &mut String) -> fmt::Result {
+    let title = Escaped(title);
+    write!(out, "{HEAD}<style>\n{STYLE}{style}</style>\n<title>{title}</title>\n</head>\n")?;
+    write!(out, "<body>\n<main>\n<h1>{title}</h1>\n")
+}
+
+/// Everything after the content.
+pub(crate) fn end(out: &mut String) -> fmt::Result {
+    out.write_str("</main>\n</body>\n</html>\n")
+}
+
+/// The picture. The SVG holds no `id`, so that a page can hold many.
+pub(crate) fn write_figure(chart: &Chart, out: &mut String) -> fmt::Result {
+    write!(out, "<figure>\n{}</figure>\n", chart.svg())
+}
+
+/// The numbers of a part of a chart, and what is missing from them.
+pub(crate) fn write_numbers(numbers: &Numbers, out: &mut String) -> fmt::Result {
+    if let Some(table) = &numbers.table {
+        table.write(out)?;
     }
-    panel::left_out(panel).map_or(Ok(()), |note| writeln!(out, "<p>{}.</p>", Escaped(&note)))
+    numbers.notes.iter().try_for_each(|note| writeln!(out, "<p>{}</p>", Escaped(note)))
 }
 
-/// A table; its first row and its first column are headings.
-fn write_table(panel: &Panel, rows: &[Vec<String>], out: &mut String) -> fmt::Result {
-    writeln!(
-        out,
-        "<div class=\"scroll\" tabindex=\"0\">\n<table>\n<caption>{}</caption>",
-        Escaped(&panel.caption())
-    )?;
-    let (head, body) = rows.split_at(1);
-    writeln!(out, "<thead>")?;
-    head.iter().try_for_each(|row| write_row(row, r#"th scope="col""#, "th", out))?;
-    writeln!(out, "</thead>\n<tbody>")?;
-    body.iter().try_for_each(|row| write_row(row, "td", "td", out))?;
-    writeln!(out, "</tbody>\n</table>\n</div>")
-}
-
-fn write_row(row: &[String], open: &str, close: &str, out: &mut String) -> fmt::Result {
-    out.write_str("<tr>")?;
-    for (column, cell) in row.iter().enumerate() {
-        match (column, open) {
-            (0, "td") => write!(out, r#"<th scope="row">{}</th>"#, Escaped(cell))?,
-            _ => write!(out, "<{open}>{}</{close}>", Escaped(cell))?,
+impl Table {
+    /// The table; its first row and its first column are headings.
+    pub(crate) fn write(&self, out: &mut String) -> fmt::Result {
+        writeln!(out, "<div class=\"scroll\" tabindex=\"0\">\n<table>")?;
+        if !self.caption.is_empty() {
+            writeln!(out, "<caption>{}</caption>", Escaped(&self.caption))?;
         }
-    }
-    writeln!(out, "</tr>")
-}
-
-/// The different x of all points that have a place, in order.
-fn xs(panel: &Panel) -> Vec<f64> {
-    let mut xs: Vec<f64> = panel.all_shown().map(|point| point.0).collect();
-    xs.sort_by(f64::total_cmp);
-    xs.dedup();
-    xs
-}
-
-/// The text of all cells, with headings. Series go down and x across, or the other way round if there are more x.
-fn cells(panel: &Panel, xs: &[f64]) -> Vec<Vec<String>> {
-    let at_x = xs.iter().map(|&x| panel.x.unit.cell(x));
-    let mut rows = vec![std::iter::once(panel.x.title()).chain(at_x).collect::<Vec<_>>()];
-    rows.extend(panel.series.iter().map(|series| row(panel, series, xs)));
-    if xs.len() <= panel.series.len().max(12) {
-        return rows;
-    }
-    (0..rows[0].len()).map(|column| rows.iter().map(|row| row[column].clone()).collect()).collect()
-}
-
-/// The name of a series and its y at each of the `xs`; "–" where it has no point.
-fn row(panel: &Panel, series: &Series, xs: &[f64]) -> Vec<String> {
-    let mut points = panel.shown(series).peekable();
-    let mut row = vec![series.label()];
-    for &x in xs {
-        let mut cell = None;
-        while let Some((_, y)) = points.next_if(|point| point.0 == x) {
-            cell = Some(panel.y.unit.cell(y));
+        let columns = self.rows.iter().map(Vec::len).fold(self.headings.len(), usize::max);
+        let classes: Vec<&str> = (0..columns).map(|column| self.class(column)).collect();
+        out.write_str("<thead>\n<tr>")?;
+        let cell = |cells: &'_ [String], at: usize| cells.get(at).cloned().unwrap_or_default();
+        for (at, class) in classes.iter().enumerate() {
+            write!(out, r#"<th scope="col"{class}>{}</th>"#, Escaped(&cell(&self.headings, at)))?;
         }
-        row.push(cell.unwrap_or_else(|| "–".to_owned()));
+        out.write_str("</tr>\n</thead>\n<tbody>\n")?;
+        for row in &self.rows {
+            write!(out, r#"<tr><th scope="row">{}</th>"#, Escaped(&cell(row, 0)))?;
+            for (at, class) in classes.iter().enumerate().skip(1) {
+                write!(out, "<td{class}>{}</td>", Escaped(&cell(row, at)))?;
+            }
+            out.write_str("</tr>\n")?;
+        }
+        out.write_str("</tbody>\n</table>\n</div>\n")
     }
-    row
+
+    /// The attribute of the cells of a column: those of words stand at the left.
+    fn class(&self, column: usize) -> &'static str {
+        let mut cells = self.rows.iter().filter_map(|row| row.get(column));
+        let is_number = |cell: &String| {
+            cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || "-–+.<>≈".contains(c))
+        };
+        if column == 0 || cells.all(is_number) { "" } else { r#" class="text""# }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Axis, Unit};
 
-    fn panel() -> Panel {
-        Panel::new(Axis::new("Cache size", Unit::Bytes), Axis::new("SSD writes", Unit::count("blocks")))
+    fn written(table: &Table) -> String {
+        let mut out = String::new();
+        table.write(&mut out).expect("a string");
+        out
     }
 
     #[test]
-    fn few_sizes_go_across() {
-        let panel = panel()
-            .series(Series::new("LRU", [(1024.0, 12345.0), (4096.0, 7.0)]))
-            .series(Series::new("ARC", [(2048.0, 0.0), (4096.0, 8.0), (4096.0, 9.0), (8192.0, f64::NAN)]));
-        assert_eq!(
-            cells(&panel, &xs(&panel)),
-            [["Cache size", "1 KiB", "2 KiB", "4 KiB"], ["LRU", "12,345", "–", "7"], ["ARC", "–", "0", "9"],]
+    fn words_stand_left_and_numbers_right() {
+        let table = Table::new("", ["a", "b", "c"]).row(["x", "1", "wb"]).row(["y", "–", "2"]);
+        let html = written(&table);
+        assert!(
+            html.contains(r#"<tr><th scope="row">x</th><td>1</td><td class="text">wb</td></tr>"#),
+            "{html}"
         );
+        assert!(!html.contains("<caption>"));
     }
 
     #[test]
-    fn many_sizes_go_down() {
-        let panel = panel().series(Series::new("LRU", (1..=40).map(|at| (f64::from(at), 1.0))));
-        let cells = cells(&panel, &xs(&panel));
-        assert_eq!((cells.len(), cells[0].len()), (41, 2));
-        assert_eq!(cells[0], ["Cache size", "LRU"]);
-        assert_eq!(cells[40], ["40 B", "1"]);
-    }
-
-    #[test]
-    fn what_is_missing_is_told() {
-        let page = |panel| Chart::new("t").panel(panel).html();
-        assert!(!page(panel()).contains("<table"));
-        let nowhere = page(panel().series(Series::new("LRU", [(f64::NAN, 1.0)])));
-        assert!(!nowhere.contains("<table") && nowhere.contains("<p>1 point is not shown"));
-        let many = page(panel().series(Series::new("LRU", (0..=CELLS_MAX).map(|at| (at as f64, 1.0)))));
-        assert!(!many.contains("<table") && many.contains("100001 cells"));
+    fn ragged_rows_are_filled_up() {
+        let html = written(&Table::new("c", ["a"]).row(["x", "1", "2"]).row(["y"]));
+        assert_eq!(html.matches("<th scope=\"col\"").count(), 3);
+        assert_eq!(html.matches("<td>").count(), 4);
     }
 }

@@ -1,7 +1,9 @@
-//! Pictures of curves: SVG, PNG and HTML.
+//! Pictures of curves, areas, maps and bars: SVG, PNG and HTML.
 //!
-//! A [`Chart`] is a title and one or more [`Panel`]s above one another; a panel is two [`Axis`]es and named [`Series`] of points.
-//! [`Chart::svg`], [`Chart::png`] and [`Chart::html`] give the picture; [`Chart::save`] picks one of them by the name of the file.
+//! A [`Chart`] is a title and one or more parts above one another. A [`Panel`] is two [`Axis`]es with named [`Series`] between them, as
+//! lines, steps or areas ([`Series::steps`], [`Series::filled`], [`Panel::stacked`]), and maybe a map of shades under them ([`Heat`]);
+//! [`Bars`] are amounts of named things. [`Chart::svg`], [`Chart::png`] and [`Chart::html`] give the picture; [`Chart::save`] picks one
+//! of them by the name of the file. A [`Page`] is a report: several charts with text and tables in one HTML file.
 //!
 //! ```
 //! use larder_plot::{Axis, Chart, Panel, Series, Unit};
@@ -21,17 +23,24 @@
 //! same chart gives the same bytes.
 //!
 //! Series are told apart three times over, by colour, marker and dash, so that a colour-blind reader and a grey printer can tell
-//! them apart too. A series keeps its style in all panels of a chart.
+//! them apart too. A series keeps its style in all panels of a chart. Areas and maps have shades whose lightness alone tells them
+//! apart.
 
 mod axis;
+mod bars;
 mod chart;
+mod furniture;
+mod heat;
 mod html;
 mod layout;
 mod legend;
+mod numbers;
+mod page;
 mod panel;
 mod raster;
 mod save;
 mod scene;
+mod series;
 mod style;
 mod svg;
 mod text;
@@ -39,6 +48,10 @@ mod ticks;
 mod unit;
 
 pub use axis::{Axis, Scale};
-pub use chart::{Chart, Panel, Point, Series};
+pub use bars::Bars;
+pub use chart::{Chart, Panel, Point};
+pub use heat::Heat;
+pub use page::{Page, Section, Table};
 pub use save::{Error, Format};
+pub use series::Series;
 pub use unit::Unit;

@@ -1,27 +1,26 @@
-//! One panel: heading, frame, gridlines, ticks, curves.
+//! One panel: heading, frame, gridlines, ticks, and what lies between its axes.
+
+mod areas;
+mod curves;
+mod map;
 
 use std::collections::BTreeMap;
 
-use crate::chart::{Key, Panel, Series};
-use crate::scene::{Anchor, Group, Item, Place, Shape, Stroke, Text};
-use crate::style::{FAINT_INK, FRAME, GRID, INK, Style};
-use crate::text::{self, Weight};
+use crate::axis::{Axis, Scale};
+use crate::chart::{Key, Panel};
+use crate::furniture::{self, HEADING, PLOT_WIDTH, SMALL, label};
+use crate::scene::{Anchor, Group, Item, Place, Shape, Stroke};
+use crate::style::{FRAME, GRID, Style};
 use crate::ticks::Ruler;
 
-pub(crate) const PLOT_WIDTH: f64 = 640.0;
 /// The more curves, the more height they need to be told apart; up to a limit, for one screen to show two panels.
 const HEIGHT_MIN: f64 = 260.0;
 const HEIGHT_PER_SERIES: f64 = 6.0;
 const HEIGHT_MAX: f64 = 380.0;
-/// Of tick labels and notes.
-const SMALL: f64 = 12.0;
-const HEADING: f64 = 13.0;
+/// What the heading takes above the plot area.
+const HEAD: f64 = 22.0;
 /// The least distance of two gridlines across the y axis.
 const Y_SPACING: f64 = 32.0;
-/// The least gap between two labels along the x axis.
-const X_GAP: f64 = 14.0;
-/// Curves of more points get markers on some of them only.
-const MARKERS_MAX: usize = 24;
 
 /// A panel whose axes have been made to measure, not yet in its place.
 pub(crate) struct Fitted<'a> {
@@ -35,42 +34,70 @@ pub(crate) struct Fitted<'a> {
 /// A fitted panel in its place: the upper left corner of the plot area.
 struct Placed<'a> {
     fitted: &'a Fitted<'a>,
+    panel: &'a Panel,
     left: f64,
     top: f64,
 }
 
 impl<'a> Fitted<'a> {
     pub fn new(panel: &'a Panel) -> Self {
-        let height =
-            (HEIGHT_MIN + HEIGHT_PER_SERIES * panel.series.len().saturating_sub(4) as f64).min(HEIGHT_MAX);
-        let x = Ruler::fit(&panel.x, panel.x.extent(panel.all_shown().map(|point| point.0)), x_labels_fit);
-        let y = Ruler::fit(&panel.y, panel.y.extent(panel.all_shown().map(|point| point.1)), |ruler| {
-            y_labels_fit(ruler, height)
-        });
+        let height = match panel.map() {
+            Some(_) => HEIGHT_MAX,
+            None => HEIGHT_MIN + HEIGHT_PER_SERIES * panel.series.len().saturating_sub(4) as f64,
+        };
+        let height = height.min(HEIGHT_MAX);
+        let map = panel.map();
+        let (map_x, map_y) = (map.map(|heat| heat.x), map.map(|heat| heat.y));
+        let x_fits = |ruler: &Ruler| furniture::x_labels_fit(ruler, PLOT_WIDTH);
+        let y_fits = |ruler: &Ruler| y_labels_fit(ruler, height);
+        let x = fit(&panel.x, xs(panel), map_x, map.is_some() || panel.stacked, x_fits);
+        let y = fit(&panel.y, areas::ys(panel), map_y, map.is_some(), y_fits);
         Fitted { panel, x, y, height }
     }
 
     /// The room that the labels of the y axis need left of the plot area.
     pub fn gutter(&self) -> f64 {
-        8.0 + self
-            .y
-            .ticks
-            .iter()
-            .map(|tick| text::room(&tick.label, SMALL, Weight::Regular))
-            .fold(0.0, f64::max)
+        furniture::widest(self.y.ticks.iter().map(|tick| tick.label.as_str())) + 8.0
     }
 
-    /// The panel with its upper edge at `top` and its plot area right of `left`, and where its lower edge is.
-    pub fn draw(&self, (left, top): Place, styles: &BTreeMap<Key<'_>, Style>) -> (Item, f64) {
-        let placed = Placed { fitted: self, left, top: top + 22.0 };
-        let mut items = placed.furniture();
-        items.extend(self.panel.series.iter().map(|series| placed.curve(series, &styles[&series.key()])));
-        items.extend(placed.notes());
-        (
-            Item::Group(Group { class: "panel", tip: self.panel.caption(), items }),
-            placed.bottom() + placed.depth(),
-        )
+    /// From the upper edge of the heading to the lower edge of the x axis' title or the note.
+    pub fn height(&self) -> f64 {
+        self.head() + self.height + self.depth()
     }
+
+    /// The panel with its upper edge at `top` and its plot area right of `left`.
+    pub fn draw(&self, (left, top): Place, styles: &BTreeMap<Key<'_>, Style>) -> Item {
+        let placed = Placed { fitted: self, panel: self.panel, left, top: top + self.head() };
+        let items = placed.items(styles);
+        Item::Group(Group { class: "panel", tip: self.panel.caption(), items })
+    }
+
+    /// What lies above the plot area: the heading, and the scale of a map.
+    fn head(&self) -> f64 {
+        if self.panel.map().is_some() { HEAD + map::SCALE_HEIGHT } else { HEAD }
+    }
+
+    /// What lies below the plot area: tick labels, the label of the axis, the note on points left out.
+    fn depth(&self) -> f64 {
+        if self.panel.left_out() > 0 { 64.0 } else { 44.0 }
+    }
+}
+
+/// Everything that the x axis must show, but for a map.
+fn xs(panel: &Panel) -> impl Iterator<Item = f64> {
+    let ends = panel.series.iter().filter_map(|series| series.until);
+    panel.all_shown().map(|point| point.0).chain(ends)
+}
+
+fn fit(
+    axis: &Axis,
+    data: impl Iterator<Item = f64>,
+    map: Option<(f64, f64)>,
+    tight: bool,
+    fits: impl Fn(&Ruler) -> bool,
+) -> Ruler {
+    let extent = axis.extent(data.chain(map.into_iter().flat_map(|(lo, hi)| [lo, hi])));
+    if tight { Ruler::tight(axis, extent, fits) } else { Ruler::fit(axis, extent, fits) }
 }
 
 impl Placed<'_> {
@@ -82,45 +109,38 @@ impl Placed<'_> {
         self.top + self.fitted.height
     }
 
-    /// What lies below the plot area: tick labels, the label of the axis, the note on points left out.
-    fn depth(&self) -> f64 {
-        if self.fitted.panel.left_out() > 0 { 64.0 } else { 44.0 }
-    }
-
     fn place(&self, (x, y): (f64, f64)) -> Place {
-        let along = self.fitted.x.place(x) * PLOT_WIDTH;
-        (self.left + along, self.bottom() - self.fitted.y.place(y) * self.fitted.height)
+        // On a log axis, zero lies infinitely far down.
+        let up = self.fitted.y.place(y).clamp(0.0, 1.0);
+        (self.left + self.fitted.x.place(x) * PLOT_WIDTH, self.bottom() - up * self.fitted.height)
     }
 
-    /// All but the curves: it lies under them.
-    fn furniture(&self) -> Vec<Item> {
+    /// A map covers the gridlines, and so do areas; the frame lies over them.
+    fn items(&self, styles: &BTreeMap<Key<'_>, Style>) -> Vec<Item> {
         let mut items = vec![self.heading()];
         items.extend(self.x_ticks());
         items.extend(self.y_ticks());
+        items.extend(self.map());
+        items.extend(self.areas(styles));
         let corners = [(self.left, self.top), (self.left, self.bottom()), (self.right(), self.bottom())];
         items.push(Item::Shape(Shape::line("frame", &corners, Stroke::solid(FRAME, 1.0))));
-        let middle = ((self.left + self.right()) / 2.0, self.bottom() + 38.0);
-        let title = text::fit(&self.fitted.panel.x.title(), PLOT_WIDTH, HEADING, Weight::Regular);
-        items.push(label("axis-title", middle, Anchor::Middle, HEADING, title));
+        items.push(furniture::x_title(&self.panel.x, (self.left, self.bottom()), PLOT_WIDTH));
+        let lines = self.panel.series.iter().filter(|series| !self.panel.is_area(series));
+        items.extend(lines.map(|series| self.curve(series, &styles[&series.key()])));
+        items.extend(self.columns());
+        items.extend(self.notes());
         items
     }
 
     /// What the y axis shows. It stands over the axis, upright, to be read without turning the head.
     fn heading(&self) -> Item {
-        let title = text::fit(&self.fitted.panel.y.title(), PLOT_WIDTH, HEADING, Weight::Bold);
-        let at = (self.left, self.top - 10.0);
-        let (size, weight, colour) = (HEADING, Weight::Bold, INK);
-        Item::Text(Text { class: "axis-title", at, anchor: Anchor::Start, size, weight, colour, text: title })
+        let width = if self.panel.map().is_some() { map::HEADING_WIDTH } else { PLOT_WIDTH };
+        furniture::heading(&self.panel.y, (self.left, self.top - 10.0), width)
     }
 
     fn x_ticks(&self) -> Vec<Item> {
-        let tick = |tick: &crate::ticks::Tick| {
-            let x = self.left + self.fitted.x.place(tick.value) * PLOT_WIDTH;
-            let line = Shape::line("grid", &[(x, self.top), (x, self.bottom())], Stroke::solid(GRID, 1.0));
-            let at = (x, self.bottom() + 17.0);
-            [Item::Shape(line), label("tick", at, Anchor::Middle, SMALL, tick.label.clone())]
-        };
-        self.fitted.x.ticks.iter().flat_map(tick).collect()
+        let corner = (self.left, self.bottom());
+        furniture::x_ticks(&self.fitted.x, corner, (PLOT_WIDTH, self.fitted.height))
     }
 
     fn y_ticks(&self) -> Vec<Item> {
@@ -133,32 +153,15 @@ impl Placed<'_> {
         self.fitted.y.ticks.iter().flat_map(tick).collect()
     }
 
-    fn curve(&self, series: &Series, style: &Style) -> Item {
-        let panel = self.fitted.panel;
-        let points: Vec<_> = panel.shown(series).collect();
-        let places: Vec<Place> = points.iter().map(|&point| self.place(point)).collect();
-        let name = series.label();
-        let mut items = Vec::new();
-        if places.len() > 1 {
-            items.push(Item::Shape(style.line(&places)));
-        }
-        let every = points.len().div_ceil(MARKERS_MAX).max(1);
-        items.extend(points.iter().zip(&places).step_by(every).map(|(&(x, y), &at)| {
-            let tip = format!("{name}: {}, {}", panel.x.unit.cell(x), panel.y.unit.cell(y));
-            Item::Group(Group { class: "point", tip, items: vec![Item::Shape(style.marker(at))] })
-        }));
-        Item::Group(Group { class: "series", tip: name, items })
-    }
-
     /// What is missing from the panel, if anything is.
     fn notes(&self) -> Vec<Item> {
         let mut items = Vec::new();
         let middle = (self.left + self.right()) / 2.0;
-        if self.fitted.panel.all_shown().next().is_none() {
+        if self.panel.map().is_none() && self.panel.all_shown().next().is_none() {
             let at = (middle, (self.top + self.bottom()) / 2.0);
             items.push(label("note", at, Anchor::Middle, HEADING, "No points to draw".to_owned()));
         }
-        if let Some(note) = left_out(self.fitted.panel) {
+        if let Some(note) = left_out(self.panel) {
             items.push(label("note", (self.left, self.bottom() + 58.0), Anchor::Start, SMALL, note));
         }
         items
@@ -172,23 +175,20 @@ pub(crate) fn left_out(panel: &Panel) -> Option<String> {
         1 => "1 point is".to_owned(),
         many => format!("{many} points are"),
     };
-    Some(format!("{points} not shown: not a finite number, or not above zero on a log axis"))
-}
-
-fn label(class: &'static str, at: Place, anchor: Anchor, size: f64, text: String) -> Item {
-    Item::Text(Text { class, at, anchor, size, weight: Weight::Regular, colour: FAINT_INK, text })
-}
-
-fn x_labels_fit(ruler: &Ruler) -> bool {
-    ruler.ticks.windows(2).all(|pair| {
-        let [a, b] = [&pair[0], &pair[1]];
-        let apart = (ruler.place(b.value) - ruler.place(a.value)) * PLOT_WIDTH;
-        let half = |label: &str| text::room(label, SMALL, Weight::Regular) / 2.0;
-        apart >= half(&a.label) + half(&b.label) + X_GAP
-    })
+    let below = if panel.stacked { ", or below zero" } else { "" };
+    Some(format!("{points} not shown: not a finite number, or not above zero on a log axis{below}"))
 }
 
 fn y_labels_fit(ruler: &Ruler, height: f64) -> bool {
     let apart = |a: f64, b: f64| (ruler.place(b) - ruler.place(a)) * height;
     ruler.ticks.windows(2).all(|pair| apart(pair[0].value, pair[1].value) >= Y_SPACING)
+}
+
+/// The value that areas stand on.
+fn ground(axis: &Axis) -> f64 {
+    match axis.scale {
+        Scale::Linear => 0.0,
+        // Anything below the axis is clamped to its lower end.
+        Scale::Log => f64::MIN_POSITIVE,
+    }
 }

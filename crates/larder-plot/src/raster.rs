@@ -1,12 +1,12 @@
 //! The PNG painter: a scene as pixels.
 
-use tiny_skia::{FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, StrokeDash, Transform};
+use tiny_skia::{FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, Rect, StrokeDash, Transform};
 use ttf_parser::OutlineBuilder;
 
 use crate::chart::Chart;
 use crate::layout;
 use crate::save::Error;
-use crate::scene::{Colour, Item, Scene, Segment, Shape, Stroke, Text};
+use crate::scene::{Colour, Item, Mosaic, Scene, Segment, Shape, Stroke, Text};
 use crate::text;
 
 /// Pixels of the PNG per CSS pixel: sharp on dense screens and on paper.
@@ -44,6 +44,7 @@ fn paint(items: &[Item], canvas: &mut Pixmap) {
             Item::Group(group) => paint(&group.items, canvas),
             Item::Shape(shape) => paint_shape(shape, canvas),
             Item::Text(text) => paint_text(text, canvas),
+            Item::Mosaic(mosaic) => paint_mosaic(mosaic, canvas),
         }
     }
 }
@@ -70,6 +71,22 @@ fn paint_text(text: &Text, canvas: &mut Pixmap) {
     }
     if let Some(path) = pen.out.finish() {
         canvas.fill_path(&path, &ink(text.colour), FillRule::Winding, zoom(), None);
+    }
+}
+
+/// Cells end at whole pixels, so that neighbours leave no seam.
+fn paint_mosaic(mosaic: &Mosaic, canvas: &mut Pixmap) {
+    let edge = |from: f64, length: f64, at: usize, cells: usize| {
+        ((from + length * at as f64 / cells as f64) * f64::from(DENSITY)).round() as f32
+    };
+    for run in mosaic.runs() {
+        let x = |column| edge(mosaic.at.0, mosaic.size.0, column, mosaic.columns());
+        let y = |row| edge(mosaic.at.1, mosaic.size.1, row, mosaic.rows.len());
+        // A cell smaller than a pixel may have no area.
+        let area = Rect::from_ltrb(x(run.column), y(run.row), x(run.column + run.length), y(run.row + 1));
+        if let Some(area) = area {
+            canvas.fill_rect(area, &ink(run.colour), Transform::identity(), None);
+        }
     }
 }
 

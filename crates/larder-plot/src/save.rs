@@ -96,8 +96,12 @@ impl Chart {
             Format::Png => self.png()?,
             Format::Html => self.html().into_bytes(),
         };
-        fs::write(path, bytes).map_err(|source| Error::Write { path: path.to_owned(), source })
+        write(path, &bytes)
     }
+}
+
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    fs::write(path, bytes).map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub(crate) enum Item {
     Group(Group),
     Shape(Shape),
     Text(Text),
+    Mosaic(Mosaic),
 }
 
 /// Items that belong together; `tip` is what they stand for, as a tooltip.
@@ -43,6 +44,26 @@ pub(crate) struct Shape {
     pub outline: Vec<Segment>,
     pub fill: Option<Colour>,
     pub stroke: Option<Stroke>,
+}
+
+/// A rectangle of equal cells; a cell without a colour shows what lies under it.
+#[derive(Debug)]
+pub(crate) struct Mosaic {
+    pub class: &'static str,
+    /// The upper left corner.
+    pub at: Place,
+    pub size: (f64, f64),
+    /// From the top; all of one length.
+    pub rows: Vec<Vec<Option<Colour>>>,
+}
+
+/// Neighbouring cells of one colour in a row of a mosaic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub row: usize,
+    pub column: usize,
+    pub length: usize,
+    pub colour: Colour,
 }
 
 /// One step of an outline.
@@ -100,10 +121,38 @@ impl Shape {
         Shape { class, outline, fill: None, stroke: Some(stroke) }
     }
 
+    /// A rectangle that is not seen, but has a tooltip of its own.
+    pub fn hit(at: Place, size: (f64, f64)) -> Self {
+        Shape { fill: None, ..Shape::rect("hit", at, size, Colour(0, 0, 0)) }
+    }
+
     /// A filled rectangle.
     pub fn rect(class: &'static str, (x, y): Place, (width, height): (f64, f64), fill: Colour) -> Self {
         let corners = [(x, y), (x + width, y), (x + width, y + height), (x, y + height)];
         Shape { class, outline: polygon(&corners), fill: Some(fill), stroke: None }
+    }
+}
+
+impl Mosaic {
+    pub fn columns(&self) -> usize {
+        self.rows.first().map_or(0, Vec::len)
+    }
+
+    /// The coloured cells, row by row, as long as their runs are.
+    pub fn runs(&self) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (row, cells) in self.rows.iter().enumerate() {
+            for (column, cell) in cells.iter().enumerate() {
+                let Some(colour) = *cell else { continue };
+                match runs.last_mut() {
+                    Some(run) if (run.row, run.column + run.length, run.colour) == (row, column, colour) => {
+                        run.length += 1;
+                    }
+                    _ => runs.push(Run { row, column, length: 1, colour }),
+                }
+            }
+        }
+        runs
     }
 }
 
@@ -144,12 +193,42 @@ impl Scene {
                 match item {
                     Item::Group(group) => collect(&group.items, out),
                     Item::Text(text) => out.push(text),
-                    Item::Shape(_) => {}
+                    Item::Shape(_) | Item::Mosaic(_) => {}
                 }
             }
         }
         let mut out = Vec::new();
         collect(&self.items, &mut out);
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cell() -> impl Strategy<Value = Option<Colour>> {
+        prop_oneof![Just(None), (0u8..3).prop_map(|shade| Some(Colour(shade, shade, shade)))]
+    }
+
+    proptest! {
+        /// Laid out again, the runs give the cells; and no run could be longer.
+        #[test]
+        fn runs_are_the_cells(rows in (1usize..6).prop_flat_map(|columns| {
+            prop::collection::vec(prop::collection::vec(cell(), columns), 1..6)
+        })) {
+            let mosaic = Mosaic { class: "", at: (0.0, 0.0), size: (1.0, 1.0), rows };
+            let mut again = vec![vec![None; mosaic.columns()]; mosaic.rows.len()];
+            let runs = mosaic.runs();
+            for run in &runs {
+                again[run.row][run.column..run.column + run.length].fill(Some(run.colour));
+            }
+            prop_assert_eq!(&again, &mosaic.rows);
+            for pair in runs.windows(2) {
+                let touching = pair[0].row == pair[1].row && pair[0].column + pair[0].length == pair[1].column;
+                prop_assert!(!touching || pair[0].colour != pair[1].colour);
+            }
+        }
     }
 }

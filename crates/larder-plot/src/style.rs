@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::chart::Key;
+pub(crate) mod ramp;
+
+use crate::chart::{Chart, Key};
 use crate::scene::{Colour, Place, Segment, Shape, Stroke, polygon};
 
 pub(crate) const INK: Colour = Colour(0x22, 0x22, 0x22);
@@ -14,6 +16,9 @@ pub(crate) const FAINT_INK: Colour = Colour(0x55, 0x55, 0x55);
 pub(crate) const GRID: Colour = Colour(0xe4, 0xe4, 0xe4);
 pub(crate) const FRAME: Colour = Colour(0x9a, 0x9a, 0x9a);
 pub(crate) const PAPER: Colour = Colour(0xff, 0xff, 0xff);
+
+/// Bars that need not be told apart.
+pub(crate) const BAR: Colour = Colour(0x00, 0x72, 0xb2);
 
 const COLOURS: [Colour; 7] = [
     Colour(0x00, 0x72, 0xb2), // blue
@@ -42,12 +47,20 @@ const MARKERS: [Marker; 8] = [
 const REACH: f64 = 4.2;
 const LINE_WIDTH: f64 = 1.8;
 
+const OUTLINE_WIDTH: f64 = 1.2;
+/// How far the paper beside an outline reaches, for it to be seen on dark areas.
+const HALO_WIDTH: f64 = 3.0;
+
 /// The look of one series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Style {
     colour: Colour,
     marker: Marker,
     dash: &'static [f32],
+    /// What its area is filled with, if it is an area somewhere.
+    shade: Option<Colour>,
+    /// Whether it is a line somewhere.
+    pub lined: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,12 +85,32 @@ impl Style {
             colour: COLOURS[name % COLOURS.len()],
             marker: MARKERS[name % MARKERS.len()],
             dash: DASHES[dash % DASHES.len()],
+            shade: None,
+            lined: true,
         }
     }
 
     /// The curve through `places`.
     pub fn line(&self, places: &[Place]) -> Shape {
         Shape::line("line", places, Stroke { colour: self.colour, width: LINE_WIDTH, dash: self.dash })
+    }
+
+    /// The area with this outline, if the series is an area. A line of paper keeps it apart from its neighbours.
+    pub fn area(&self, outline: Vec<Segment>) -> Option<Shape> {
+        let fill = Some(self.shade?);
+        Some(Shape { class: "area", outline, fill, stroke: Some(Stroke::solid(PAPER, 0.6)) })
+    }
+
+    /// The upper edge of an area that others may hide.
+    pub fn outline(&self, places: &[Place]) -> [Shape; 2] {
+        let ink = Stroke { colour: INK, width: OUTLINE_WIDTH, dash: self.dash };
+        [Shape::line("halo", places, Stroke::solid(PAPER, HALO_WIDTH)), Shape::line("line", places, ink)]
+    }
+
+    /// The area as the legend shows it, if the series is one.
+    pub fn swatch(&self, at: Place, size: (f64, f64)) -> Option<Shape> {
+        let edge = Some(Stroke::solid(FAINT_INK, 0.8));
+        self.shade.map(|shade| Shape { stroke: edge, ..Shape::rect("swatch", at, size, shade) })
     }
 
     /// The marker of one point.
@@ -132,15 +165,22 @@ fn circle((x, y): Place, r: f64) -> Vec<Segment> {
     ]
 }
 
-/// The styles of all series of a chart. Beyond 280 series, or 56 names where there are variants, styles come again.
-pub(crate) fn styles<'a>(keys: &[Key<'a>]) -> BTreeMap<Key<'a>, Style> {
+/// The styles of all series of a chart. Beyond 280 series, or 56 names where there are variants, styles come again. The shades of
+/// areas run from light to dark in their order.
+pub(crate) fn styles(chart: &Chart) -> BTreeMap<Key<'_>, Style> {
+    let keys = chart.keys();
+    let (lines, areas) = (chart.lines(), chart.areas());
+    let shaded: Vec<Key<'_>> = keys.iter().copied().filter(|key| areas.contains(key)).collect();
     let (names, variants) = (numbered(keys.iter().map(|key| key.0)), numbered(keys.iter().map(|key| key.1)));
-    let style = |key: Key<'a>| {
+    let style = |&key: &Key<'_>| {
         let name = names[key.0];
         // Where there are variants, the dash tells them, and nothing else.
-        Style::nth(name, if variants.len() > 1 { variants[key.1] } else { name })
+        let style = Style::nth(name, if variants.len() > 1 { variants[key.1] } else { name });
+        let place = shaded.iter().position(|&area| area == key);
+        let shade = place.map(|at| ramp::shade((at as f64 + 0.5) / shaded.len() as f64));
+        Style { shade, lined: lines.contains(&key), ..style }
     };
-    keys.iter().map(|&key| (key, style(key))).collect()
+    keys.iter().zip(keys.iter().map(style)).map(|(&key, style)| (key, style)).collect()
 }
 
 /// The different strings, numbered in the order of their first appearance.

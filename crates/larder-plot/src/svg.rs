@@ -1,10 +1,11 @@
 //! The SVG writer: a scene as an SVG element, with a tooltip on each point.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
 use crate::chart::Chart;
 use crate::layout;
-use crate::scene::{Anchor, Colour, Group, Item, Place, Scene, Segment, Shape, Text};
+use crate::scene::{Anchor, Colour, Group, Item, Mosaic, Place, Run, Scene, Segment, Shape, Text};
 use crate::text::Weight;
 use crate::unit::trim_zeros;
 
@@ -37,6 +38,7 @@ impl Item {
             Item::Group(group) => group.write(out),
             Item::Shape(shape) => shape.write(out),
             Item::Text(text) => text.write(out),
+            Item::Mosaic(mosaic) => mosaic.write(out),
         }
     }
 }
@@ -54,6 +56,8 @@ impl Shape {
         write!(out, r#"<path class="{}" d=""#, self.class)?;
         self.outline.iter().try_for_each(|segment| segment.write(out))?;
         match self.fill {
+            // Without an ink, only the pointer finds it.
+            None if self.stroke.is_none() => write!(out, r#"" fill="none" pointer-events="all""#)?,
             None => write!(out, r#"" fill="none""#)?,
             Some(colour) => write!(out, r#"" fill="{colour}""#)?,
         }
@@ -66,6 +70,31 @@ impl Shape {
             }
         }
         writeln!(out, "/>")
+    }
+}
+
+impl Mosaic {
+    /// A path for each colour, its runs as strokes one cell wide: a few bytes each.
+    fn write(&self, out: &mut String) -> fmt::Result {
+        let mut paths: BTreeMap<Colour, Vec<Run>> = BTreeMap::new();
+        for run in self.runs() {
+            paths.entry(run.colour).or_default().push(run);
+        }
+        let scale = (self.size.0 / self.columns() as f64, self.size.1 / self.rows.len() as f64);
+        let at = (self.at.0, self.at.1 + scale.1 / 2.0);
+        // Cells overlap by a hair: renderers that smooth edges would let the paper shine through the seams.
+        write!(out, r#"<g class="{}" transform="translate({}) "#, self.class, Pair(at))?;
+        writeln!(
+            out,
+            r#"scale({:.5} {:.5})" fill="none" stroke-width="1.04" shape-rendering="crispEdges">"#,
+            scale.0, scale.1
+        )?;
+        for (colour, runs) in paths {
+            out.write_str(r#"<path d=""#)?;
+            runs.iter().try_for_each(|run| write!(out, "M{} {}h{}", run.column, run.row, run.length))?;
+            writeln!(out, r#"" stroke="{colour}"/>"#)?;
+        }
+        writeln!(out, "</g>")
     }
 }
 
@@ -160,6 +189,32 @@ mod tests {
         let mut out = String::new();
         shape.write(&mut out).expect("a string");
         assert_eq!(out, "<path class=\"paper\" d=\"M1 2L4 2L4 6.5L1 6.5Z\" fill=\"#ff0010\"/>\n");
+    }
+
+    #[test]
+    fn a_mosaic_is_a_path_for_each_colour() {
+        let (light, dark) = (Some(Colour(255, 255, 0)), Some(Colour(0, 0, 16)));
+        let rows = vec![vec![light, light, None], vec![dark, light, light]];
+        let mosaic = Mosaic { class: "cells", at: (10.0, 20.0), size: (30.0, 8.0), rows };
+        let mut out = String::new();
+        mosaic.write(&mut out).expect("a string");
+        let paths: Vec<&str> = out.lines().collect();
+        assert!(paths[0].contains(r#"transform="translate(10 22) scale(10.00000 4.00000)""#), "{}", paths[0]);
+        assert_eq!(
+            paths[1..],
+            [
+                r##"<path d="M0 1h1" stroke="#000010"/>"##,
+                r##"<path d="M0 0h2M1 1h2" stroke="#ffff00"/>"##,
+                "</g>"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_not_seen_is_found_by_the_pointer() {
+        let mut out = String::new();
+        Shape::hit((1.0, 2.0), (3.0, 4.0)).write(&mut out).expect("a string");
+        assert!(out.contains(r#"fill="none" pointer-events="all"/>"#), "{out}");
     }
 
     proptest::proptest! {

@@ -1,5 +1,7 @@
 //! Units: how a number on an axis is written.
 
+pub(crate) mod duration;
+
 /// What the numbers of an axis count, and so how they are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unit {
@@ -9,6 +11,8 @@ pub enum Unit {
     Ratio,
     /// Bytes. Written with binary prefixes: `512 MiB`.
     Bytes,
+    /// A time in seconds. Written in the units of clocks: `250 ms`, `1 h 30 min`, `7 d`.
+    Seconds,
 }
 
 const SI: [&str; 6] = ["k", "M", "G", "T", "P", "E"];
@@ -29,6 +33,7 @@ impl Unit {
             Unit::Ratio => format!("{} %", digits(value * 100.0)),
             Unit::Bytes => bytes(value),
             Unit::Count(_) => prefixed(value, 1000.0, &SI).unwrap_or_else(|| digits(value)),
+            Unit::Seconds => duration::label(value),
         }
     }
 
@@ -37,6 +42,7 @@ impl Unit {
         match self {
             Unit::Ratio if value.abs() < 1e6 => format!("{:.2} %", value * 100.0),
             Unit::Count(_) if value.abs() >= 1000.0 && value.abs() < 1e15 => grouped(value),
+            Unit::Seconds => duration::label(duration::to_two_units(value)),
             _ => self.label(value),
         }
     }

@@ -41,15 +41,27 @@ pub trait Admission {
         let _ = (key, hash);
     }
 
+    /// Go on as if this block had never asked, as far as that is possible (a Bloom filter never forgets a single block).
+    #[inline]
+    fn forget(&mut self, key: u64, hash: u32) {
+        let _ = (key, hash);
+    }
+
     /// The partition holds `capacity` blocks from now on. One that holds none admits none.
     fn resize(&mut self, capacity: u32);
+
+    /// The partition holds `capacity` blocks from now on, and its blocks were thinned out in proportion: what is measured in blocks is so too. For
+    /// scaled-down caches, whose scale changes.
+    fn scale(&mut self, capacity: u32) {
+        self.resize(capacity);
+    }
 
     /// Bytes of memory held.
     fn memory_bytes(&self) -> usize;
 }
 
 /// Any admission policy, chosen at run time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum AnyAdmission {
     /// [`Always`]
     Always(Always),
@@ -114,6 +126,14 @@ impl Admission for AnyAdmission {
         }
     }
 
+    fn forget(&mut self, key: u64, hash: u32) {
+        match self {
+            Self::Larc(policy) => policy.forget(key, hash),
+            Self::Nth(policy) => policy.forget(key, hash),
+            Self::Always(_) | Self::Bloom(_) | Self::Probability(_) => {}
+        }
+    }
+
     fn resize(&mut self, capacity: u32) {
         match self {
             Self::Always(policy) => policy.resize(capacity),
@@ -121,6 +141,13 @@ impl Admission for AnyAdmission {
             Self::Nth(policy) => policy.resize(capacity),
             Self::Bloom(policy) => policy.resize(capacity),
             Self::Probability(policy) => policy.resize(capacity),
+        }
+    }
+
+    fn scale(&mut self, capacity: u32) {
+        match self {
+            Self::Larc(policy) => policy.scale(capacity),
+            Self::Always(_) | Self::Nth(_) | Self::Bloom(_) | Self::Probability(_) => self.resize(capacity),
         }
     }
 

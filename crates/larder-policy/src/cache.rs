@@ -188,12 +188,35 @@ impl<P: Replacement> Cache<P> {
         Some(mark)
     }
 
+    /// Go on as if a block had never been seen: it leaves, resident or ghost. Its mark, if it was resident.
+    pub fn forget(&mut self, key: u64, hash: u32) -> Option<Mark> {
+        let (handle, ghost) = match self.find(key, hash) {
+            Found::Resident(handle) => (handle, false),
+            Found::Ghost(handle) => (handle, true),
+            Found::Absent => return None,
+        };
+        self.policy.remove(&mut self.blocks, handle, ghost);
+        let mark = self.mark(handle);
+        self.drop_handle(handle, hash);
+        (!ghost).then_some(mark)
+    }
+
     /// Change the capacity; what is above it leaves.
     pub fn resize(&mut self, capacity: u32, mut evicted: impl FnMut(u64, Mark)) {
-        self.capacity = capacity;
         self.policy.resize(capacity);
+        self.trim(capacity, &mut evicted);
+    }
+
+    /// Change the capacity after the blocks were thinned out in proportion ([`Replacement::scale`]); what is above it leaves.
+    pub fn scale(&mut self, capacity: u32, mut evicted: impl FnMut(u64, Mark)) {
+        self.policy.scale(capacity);
+        self.trim(capacity, &mut evicted);
+    }
+
+    fn trim(&mut self, capacity: u32, evicted: &mut impl FnMut(u64, Mark)) {
+        self.capacity = capacity;
         while self.policy.resident() > capacity {
-            self.evict_one(&mut evicted);
+            self.evict_one(evicted);
         }
         self.drop_forgotten();
     }

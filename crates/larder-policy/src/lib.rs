@@ -10,6 +10,7 @@ pub mod cache;
 pub mod index;
 pub mod replacement;
 pub mod spec;
+pub mod trial;
 pub mod write_policy;
 
 mod chunked;

@@ -78,6 +78,12 @@ pub trait Replacement {
     /// The partition holds `capacity` blocks from now on. Its user evicts what is above it.
     fn resize(&mut self, capacity: u32);
 
+    /// The partition holds `capacity` blocks from now on, and its blocks were thinned out in proportion: what is measured in blocks is so too. For
+    /// scaled-down caches, whose scale changes.
+    fn scale(&mut self, capacity: u32) {
+        self.resize(capacity);
+    }
+
     /// Resident blocks.
     fn resident(&self) -> u32;
 

@@ -8,7 +8,7 @@ use crate::Chunked;
 pub(crate) type Place = u32;
 
 /// Words at dense places. Memory is that of the most words that there ever were, 8 bytes each.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Words {
     words: Chunked<u64>,
     /// One more than the place that is to be used again next, whose word has the one after it in the same way; 0 for none.

@@ -1,9 +1,9 @@
 //! What an analysis of a trace found.
 
-use larder_locality::{ClassCounts, CurvePolicy, PolicyCurves, Sampling};
+use larder_locality::{BankCurve, ClassCounts, CurvePolicy, PolicyCurves, Sampling};
 use larder_policy::spec::CachingSpec;
 
-use crate::{BlockSize, Counters, Span, Summary, WritePolicy};
+use crate::{BlockSize, Span, Summary, WritePolicy};
 
 /// What is to be analyzed, and how.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct AnalysisPlan {
     pub mover_epoch: Span,
     /// Caches that obey no stack, for the bank of scaled-down caches.
     pub bank: Vec<(CachingSpec, WritePolicy)>,
-    /// Blocks that the bank samples at most.
+    /// Blocks that the bank samples at most: from [`larder_locality::bank::MINI_BLOCKS_MIN`] to [`larder_locality::bank::SAMPLE_BLOCKS_MAX`].
     pub bank_blocks: u32,
     /// Chooses the sampled blocks, and what policies draw lots for.
     pub seed: u64,
@@ -29,7 +29,7 @@ pub struct AnalysisPlan {
 }
 
 /// What an analysis found. Counts of accesses, classes and curves are estimates where blocks are sampled; those of requests are exact.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
     /// What the trace holds. The footprint is exact without sampling, else an estimate.
     pub summary: Summary,
@@ -41,7 +41,7 @@ pub struct Analysis {
     pub sampled_blocks: u64,
     /// Block accesses by request class.
     pub classes: ClassCounts,
-    /// One for each policy of the plan, in its order.
+    /// One for each policy of the plan, in its order; none twice.
     pub curves: Vec<PolicyCurves>,
     /// One for each cache of the plan's bank, in its order.
     pub bank: Vec<BankCurve>,
@@ -70,17 +70,6 @@ pub struct Window {
     pub writes: u64,
     /// Block accesses by request class; CR + CW are the blocks not seen in any window before.
     pub classes: ClassCounts,
-}
-
-/// What scaled-down caches of one kind did, over the size of the caches that they stand for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BankCurve {
-    /// Replacement and admission.
-    pub caching: CachingSpec,
-    /// The write policy.
-    pub write: WritePolicy,
-    /// `(blocks, counts)` in rising order of size; counts are scaled up to the whole trace.
-    pub points: Vec<(u64, Counters)>,
 }
 
 /// A stretch of a volume.

@@ -1,7 +1,9 @@
 //! A stretch of the trace as the runs take it: split into blocks, hashed once for all of them.
 
 use larder_policy::index::hash;
-use larder_trace::RequestKind;
+use larder_trace::{Request, RequestKind};
+
+use crate::clock::Start;
 
 /// Accesses in a batch: few enough that a batch and what a run reads of it stay in the processor's second-level cache.
 pub(crate) const ACCESSES: usize = 1 << 15;
@@ -17,6 +19,16 @@ pub(crate) struct Piece {
     pub(crate) last: bool,
     /// Where its keys end; they begin where those of the piece before it end.
     pub(crate) end: u32,
+}
+
+/// A request that begins in a batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    /// The number of its first piece.
+    pub(crate) piece: u32,
+    /// What came before it.
+    pub(crate) at: Start,
+    pub(crate) request: Request,
 }
 
 /// What happens between two pieces.
@@ -38,6 +50,8 @@ pub(crate) struct Batch {
     pub(crate) cuts: Vec<(usize, Cut)>,
     pub(crate) keys: Vec<u64>,
     pub(crate) hashes: Vec<u32>,
+    /// The requests that begin in it, where they are wanted.
+    pub(crate) begun: Vec<Begun>,
 }
 
 impl Batch {
@@ -48,6 +62,7 @@ impl Batch {
         self.cuts.clear();
         self.keys.clear();
         self.hashes.clear();
+        self.begun.clear();
     }
 
     /// Blocks that may still be added.

@@ -13,12 +13,12 @@ pub enum Span {
     TimeNs(u64),
 }
 
-/// Where an interval begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where in the trace a request stands, or an interval begins: at its first request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Start {
     /// Reads and writes before it.
     pub(crate) requests: u64,
-    /// Nanoseconds from the trace's first request to the interval's.
+    /// Nanoseconds from the trace's first request to it; never fewer than to the one before.
     pub(crate) ns: u64,
 }
 

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use larder_trace::{Request, RequestKind};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Begun};
 use crate::block::{BlockSize, Keys};
-use crate::clock::Clock;
+use crate::clock::{Clock, Start};
 use crate::footprint::Footprint;
+use crate::pool::Fill;
 use crate::{SimError, Source};
 
 /// Requests read from the source at a time.
@@ -53,6 +54,8 @@ pub(crate) struct Feed<S> {
     clock: Clock,
     /// None where the footprint is known already.
     footprint: Option<Footprint>,
+    /// The requests themselves are wanted too, not only their blocks.
+    tells_requests: bool,
     intervals_max: usize,
     accesses: u64,
     summary: Summary,
@@ -71,6 +74,7 @@ impl<S: Source> Feed<S> {
             keys: Keys::new(),
             clock,
             footprint: Some(Footprint::new()),
+            tells_requests: false,
             intervals_max: usize::MAX,
             accesses: 0,
             summary: Summary::default(),
@@ -81,6 +85,12 @@ impl<S: Source> Feed<S> {
     pub(crate) fn with_footprint(mut self, blocks: u64) -> Self {
         self.footprint = None;
         self.summary.footprint_blocks = blocks;
+        self
+    }
+
+    /// Tell the requests themselves too ([`Batch::begun`]).
+    pub(crate) fn with_requests(mut self) -> Self {
+        self.tells_requests = true;
         self
     }
 
@@ -103,24 +113,6 @@ impl<S: Source> Feed<S> {
     /// Bytes of memory that grow with the trace's footprint.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.footprint.as_ref().map_or(0, Footprint::memory_bytes)
-    }
-
-    /// Fill a batch with what comes next; false if that is nothing.
-    pub(crate) fn fill(&mut self, batch: &mut Batch) -> Result<bool, SimError<S::Error>> {
-        batch.clear(self.accesses);
-        while !batch.is_full() {
-            let (request, blocks) = match self.rest.take() {
-                Some(rest) => rest,
-                None => match self.next()? {
-                    Some(request) => self.begin(batch, request)?,
-                    None => break,
-                },
-            };
-            self.add(batch, request, blocks)?;
-        }
-        self.accesses += batch.keys.len() as u64;
-        self.count(batch);
-        Ok(!batch.pieces.is_empty())
     }
 
     /// Count the blocks that reads and writes access: a whole batch at a time, for its memory to be fetched together, where no discard comes between.
@@ -160,11 +152,16 @@ impl<S: Source> Feed<S> {
         batch: &mut Batch,
         request: Request,
     ) -> Result<(Request, Range<u64>), SimError<S::Error>> {
+        let requests = self.clock.requests();
         if let Some(cut) = self.clock.tick(&request) {
             batch.cut(cut);
             if self.clock.intervals().len() > self.intervals_max {
                 return Err(SimError::TooManyIntervals { most: self.intervals_max });
             }
+        }
+        if self.tells_requests {
+            let at = Start { requests, ns: self.clock.elapsed_ns() };
+            batch.begun.push(Begun { piece: batch.pieces.len() as u32, at, request });
         }
         let blocks = self.block.blocks_of(&request);
         let summary = &mut self.summary;
@@ -189,6 +186,28 @@ impl<S: Source> Feed<S> {
         batch.end_piece(request.kind, rest.is_empty());
         self.rest = (!rest.is_empty()).then_some((request, rest));
         Ok(())
+    }
+}
+
+impl<S: Source> Fill for Feed<S> {
+    type Batch = Batch;
+    type Error = SimError<S::Error>;
+
+    fn fill(&mut self, batch: &mut Batch) -> Result<bool, SimError<S::Error>> {
+        batch.clear(self.accesses);
+        while !batch.is_full() {
+            let (request, blocks) = match self.rest.take() {
+                Some(rest) => rest,
+                None => match self.next()? {
+                    Some(request) => self.begin(batch, request)?,
+                    None => break,
+                },
+            };
+            self.add(batch, request, blocks)?;
+        }
+        self.accesses += batch.keys.len() as u64;
+        self.count(batch);
+        Ok(!batch.pieces.is_empty())
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use larder_policy::belady::{Belady, NextUses, NextUsesBuilder, TooLong};
 use larder_policy::replacement::{Evicted, Replacement};
 use larder_policy::spec::CachingSpec;
+use larder_policy::trial::Candidate;
 use larder_policy::{Handle, Nodes};
 use larder_trace::RequestKind;
 
@@ -84,16 +85,8 @@ fn push(builder: &mut Option<NextUsesBuilder>, keys: &[u64], invalidates: bool) 
     }
 }
 
-/// A policy in a simulation.
-pub(crate) trait Simulated: Replacement + Send {
-    /// The access that comes now is the trace's one at `position`, from 0.
-    #[inline]
-    fn at(&self, position: u64) {
-        let _ = position;
-    }
-}
-
 /// Belady's policy, told where it is before every access, also those that do not reach a policy.
+#[derive(Clone)]
 pub(crate) struct Foreseeing {
     policy: Belady,
     position: Cell<usize>,
@@ -105,7 +98,7 @@ impl Foreseeing {
     }
 }
 
-impl Simulated for Foreseeing {
+impl Candidate for Foreseeing {
     #[inline]
     fn at(&self, position: u64) {
         self.position.set(position as usize);

@@ -1,7 +1,7 @@
 //! Trace-driven simulation of an SSD cache: what a cache of a given size under given policies would bring, and what it would cost the SSD.
 //!
 //! [`simulate`] takes many runs (replacement × admission × write policy × size, [`RunSpec`]) over a trace in one pass, on several threads; the same policy code as
-//! the running daemon's decides. [`survey`] only tells what a trace holds.
+//! the running daemon's decides. [`survey`] only tells what a trace holds. [`analyze`] tells what LRU caches of every size would do, and what the accesses are like.
 //!
 //! # The model
 //!
@@ -28,11 +28,11 @@
 //! accesses.
 
 mod analysis;
+mod analyze;
 mod batch;
 mod block;
 mod build;
 mod clock;
-mod counters;
 mod feed;
 mod footprint;
 mod foresight;
@@ -43,14 +43,16 @@ mod run;
 mod simulate;
 mod source;
 
-pub use analysis::{AddressMap, Analysis, AnalysisPlan, BankCurve, Region, Window};
+pub use analysis::{AddressMap, Analysis, AnalysisPlan, Region, Window};
+pub use analyze::analyze;
 pub use block::{BlockSize, BlockSizeError, TooManySegments};
 pub use clock::Span;
-pub use counters::Counters;
 pub use feed::Summary;
 pub use foresight::Futures;
 pub use plan::{CACHE_BLOCKS_MAX, Plan, RUNS_MAX, RunSpec};
 pub use result::{IntervalResult, RunResult, SsdWrites, Totals};
 pub use simulate::{Progress, SERIES_ROWS_MAX, SimError, Simulated, Survey, simulate, survey};
 pub use source::{Requests, Source};
+pub use larder_locality::{BankCurve, BankError};
+pub use larder_policy::trial::Counters;
 pub use larder_policy::write_policy::{UnknownWritePolicy, WritePolicy};

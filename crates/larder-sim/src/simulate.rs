@@ -1,5 +1,6 @@
 //! A plan over a trace.
 
+use larder_locality::{BankError, TooManyBlocks};
 use larder_policy::belady::TooLong;
 use larder_policy::spec::PolicySpec;
 
@@ -9,6 +10,7 @@ use crate::clock::{Clock, Start};
 use crate::feed::{Feed, Summary};
 use crate::foresight::{Foreseer, Foresight, Futures};
 use crate::plan::{CACHE_BLOCKS_MAX, Plan, RUNS_MAX};
+use crate::pool::Fill;
 use crate::result::{IntervalResult, RunResult, Totals};
 use crate::run::{Outcome, Run};
 use crate::{BlockSize, Counters, RunSpec, Source, Span, build, pool};
@@ -49,6 +51,12 @@ pub enum SimError<E> {
     /// The trace is too long for Belady's policy.
     #[error(transparent)]
     TooLong(#[from] TooLong),
+    /// An analysis that looks at each block meets too many.
+    #[error("there are {0}, too many to look at each: sample them, or choose larger blocks")]
+    TooManyBlocks(#[from] TooManyBlocks),
+    /// The bank of an analysis cannot be.
+    #[error(transparent)]
+    Bank(#[from] BankError),
     /// The trace is too wide.
     #[error(transparent)]
     TooManySegments(#[from] TooManySegments),

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::trace::options::TraceOptions;
 
+use crate::analyze;
 use crate::reproduce;
 use crate::simulate;
 
@@ -34,6 +35,11 @@ pub enum Command {
     Trace(TraceOptions),
     /// Tell what caches of many sizes under many policies would do with a trace: hits, SSD writes, backing traffic.
     Simulate(Box<simulate::Options>),
+    /// Tell how much cache a workload can use, what it would bring, and what it would cost in SSD writes.
+    ///
+    /// Reuse distances of all accesses (TRD) and of re-reads (URD), request classes, hot regions, and the curves of hits, SSD writes and backing
+    /// writes over every cache size under each write policy: as a summary, a report in HTML, pictures, or JSON.
+    Analyze(Box<analyze::Options>),
     /// Run the experiments of papers again, and hold their claims against what is found.
     Reproduce(reproduce::Options),
 }

@@ -1,8 +1,17 @@
-//! The command `larder`: serve a cache, show what it does, simulate it over a trace.
+//! The command `larder`: serve a cache, show what it does, look into traces.
 
+mod amount;
+mod analyze;
+mod block;
 mod cli;
+mod head;
 mod input;
+mod metered;
+mod number;
+mod output;
+mod picture;
 mod problem;
+mod progress;
 mod reproduce;
 mod simulate;
 mod status;
@@ -35,6 +44,7 @@ fn run(cli: &Cli) -> Result<(), Problem> {
         Command::Status(options) => status::show(options),
         Command::Trace(options) => trace::run(&options.command),
         Command::Simulate(options) => simulate::run(options),
+        Command::Analyze(options) => analyze::run(options),
         Command::Reproduce(options) => reproduce::run(options),
     }
 }

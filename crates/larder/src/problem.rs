@@ -5,6 +5,7 @@ use std::fmt;
 use larder_daemon::config::ConfigError;
 use larder_daemon::control_socket::AskError;
 use larder_daemon::server::ServeError;
+use larder_sim::SimError;
 use larder_trace::TraceError;
 
 /// An error with its remedy. Displayed as the two lines `error: …` and `help: …`.
@@ -18,6 +19,11 @@ impl Problem {
     /// From its two parts.
     pub fn new(what: impl fmt::Display, help: impl Into<String>) -> Self {
         Self { what: what.to_string(), help: help.into() }
+    }
+
+    /// The same, told of something.
+    pub fn about(self, subject: impl fmt::Display) -> Self {
+        Self { what: format!("{subject}: {}", self.what), ..self }
     }
 }
 
@@ -56,5 +62,25 @@ impl From<TraceError> for Problem {
             }
         };
         Self::new(&error, help)
+    }
+}
+
+impl From<SimError<TraceError>> for Problem {
+    fn from(error: SimError<TraceError>) -> Self {
+        let help = match error {
+            SimError::Source(error) => return error.into(),
+            SimError::CacheSize { .. } => "give a smaller --size, or a larger --block",
+            SimError::TooManyRuns { .. } => "ask for fewer policies or sizes at a time",
+            SimError::EmptyInterval | SimError::TooManyIntervals { .. } => {
+                "give a longer --interval, or fewer runs"
+            }
+            SimError::NoForesight(_) | SimError::TooLong(_) => {
+                "take a shorter part of the trace (--limit), or leave belady out"
+            }
+            SimError::Bank(_) => "ask for other policies",
+            SimError::TooManySegments(_) => "give a larger --block",
+            SimError::TooManyBlocks(_) => "look at a sample of them (--sample 8192), or give a larger --block",
+        };
+        Self::new(error, help)
     }
 }

@@ -1,14 +1,9 @@
 //! `larder simulate`: what caches of many sizes under many policies would do with a trace.
 
-mod amount;
 mod csv;
-mod input;
-mod matrix;
-pub mod number;
+pub mod matrix;
 mod options;
-pub mod output;
-pub mod plot;
-pub mod progress;
+mod plot;
 mod report;
 pub mod size;
 
@@ -17,16 +12,15 @@ use std::path::PathBuf;
 use std::thread;
 
 use larder_policy::spec::CachingSpec;
-use larder_sim::{Futures, Plan, RunResult, RunSpec, SimError, Simulated, Span, Survey};
-use larder_trace::TraceError;
+use larder_sim::{Futures, Plan, RunResult, RunSpec, Simulated, Span, Survey};
 
+use crate::amount::Warmup;
+use crate::head::Head;
+use crate::metered::{self, Opened};
 use crate::problem::Problem;
-use crate::table;
-use amount::Warmup;
-use input::Opened;
+use crate::progress::Bar;
+use crate::{output, picture, table};
 pub use options::Options;
-use progress::Bar;
-use report::Head;
 
 /// Simulate what the options ask for, and tell what was found.
 pub fn run(options: &Options) -> Result<(), Problem> {
@@ -36,7 +30,7 @@ pub fn run(options: &Options) -> Result<(), Problem> {
     let footprint_blocks = survey.as_ref().map_or(0, |survey| survey.summary.footprint_blocks);
     let sizes = size::resolve(&options.size, options.block, footprint_blocks)?;
     let plan = plan(options, matrix::runs(&caching, &options.write_policy, &sizes), survey.as_ref());
-    let opened = input::open(&options.trace, options.format)?;
+    let opened = metered::open(&options.trace, options.format)?;
     let format = opened.format.clone();
     let simulated = simulate(options, opened, &plan, survey.as_ref())?;
     if simulated.runs.first().is_some_and(|run| run.totals.requests == 0) && simulated.summary.requests() > 0
@@ -44,7 +38,7 @@ pub fn run(options: &Options) -> Result<(), Problem> {
         let what = format!("nothing is left to count: the warm-up takes all of {}", options.trace);
         return Err(Problem::new(what, "give a shorter --warmup"));
     }
-    let trace = input::short_name(&options.trace);
+    let trace = metered::short_name(&options.trace);
     let head = Head { trace: &trace, format: &format, summary: &simulated.summary, block: options.block };
     tell(options, &head, &simulated.runs)
 }
@@ -59,13 +53,13 @@ fn survey(options: &Options, caching: &[CachingSpec]) -> Result<Option<Survey>, 
     if !shares && futures.is_none() && !matches!(options.warmup, Warmup::Share(_)) {
         return Ok(None);
     }
-    if input::is_passing(&options.trace) {
+    if metered::is_passing(&options.trace) {
         let what =
             format!("{} can be read only once, but the trace must be looked at beforehand", options.trace);
         let help = "give sizes in bytes (--size 1GiB), no share as --warmup, and no policy belady; or a trace in a file";
         return Err(Problem::new(what, help));
     }
-    let opened = input::open(&options.trace, options.format)?;
+    let opened = metered::open(&options.trace, options.format)?;
     let bar = Bar::new("reading", expected(options, None), opened.meter, options.quiet);
     let told = |progress| bar.tell(progress);
     let survey = larder_sim::survey(opened.source, options.block, options.limit, futures, told)?;
@@ -114,7 +108,7 @@ fn simulate(
 
 /// Reads and writes that will come, where that is known.
 fn expected(options: &Options, seen: Option<u64>) -> Option<u64> {
-    let requests = seen.or_else(|| input::requests(&options.trace))?;
+    let requests = seen.or_else(|| metered::requests(&options.trace))?;
     Some(options.limit.map_or(requests, |limit| limit.min(requests)))
 }
 
@@ -125,7 +119,7 @@ fn check_outputs(options: &Options) -> Result<(), Problem> {
         return Err(Problem::new(what, "name a file for one of them: --csv=runs.csv"));
     }
     if let Some(path) = &options.plot {
-        plot::check(path)?;
+        picture::check(path)?;
     }
     let files = [&options.series, &options.plot].into_iter().flatten();
     let files = files.chain([&options.json, &options.csv].into_iter().flatten().flatten());
@@ -160,22 +154,4 @@ fn json(runs: &[RunResult]) -> Result<String, Problem> {
     let json = serde_json::to_string_pretty(runs);
     json.map(|json| json + "\n")
         .map_err(|error| Problem::new(error, "tell the authors: results always fit JSON"))
-}
-
-impl From<SimError<TraceError>> for Problem {
-    fn from(error: SimError<TraceError>) -> Self {
-        let help = match error {
-            SimError::Source(error) => return error.into(),
-            SimError::CacheSize { .. } => "give a smaller --size, or a larger --block",
-            SimError::TooManyRuns { .. } => "ask for fewer policies or sizes at a time",
-            SimError::EmptyInterval | SimError::TooManyIntervals { .. } => {
-                "give a longer --interval, or fewer runs"
-            }
-            SimError::NoForesight(_) | SimError::TooLong(_) => {
-                "take a shorter part of the trace (--limit), or leave belady out"
-            }
-            SimError::TooManySegments(_) => "give a larger --block",
-        };
-        Self::new(error, help)
-    }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Axis, Series, Unit};
+use crate::{Axis, Bars, Heat, Panel, Series, Unit};
 
 /// Every text lies inside the picture, and no two touch one another.
 fn check(chart: &Chart) -> Result<Scene, TestCaseError> {
@@ -76,6 +76,29 @@ fn many_series_make_the_picture_higher_not_wider() {
     assert!(more.width < some.width + 20.0, "{} and {}", some.width, more.width);
 }
 
+#[test]
+fn a_map_is_told_in_words() {
+    let heat = Heat::new("Accesses", Unit::count(""), (1.0, 4.0), (0.0, 1.0), [vec![1.0, 2.0, 3.0]]);
+    let scene = check(&Chart::new("t").panel(panel([]).heat(heat))).expect("sound");
+    assert!(
+        scene.summary.starts_with("t. Accesses by hit ratio and cache size. The darkest cell"),
+        "{}",
+        scene.summary
+    );
+    assert_eq!(texts(&scene, "scale-title"), ["Accesses"]);
+    assert!(texts(&scene, "note").is_empty());
+}
+
+#[test]
+fn bars_say_their_amounts() {
+    let bars = Bars::new("Region", Axis::new("Accesses", Unit::count("blocks")).log());
+    let bars = bars.bar("a", 1500.0).bar("b", 0.0).bar("c", f64::NAN).bar("d", -2.0);
+    let scene = check(&Chart::new("t").bars(bars)).expect("sound");
+    assert_eq!(texts(&scene, "name"), ["a", "b", "c", "d"]);
+    assert_eq!(texts(&scene, "amount"), ["1,500", "0", "–", "-2"]);
+    assert_eq!(scene.summary, "t. Accesses (blocks) by region.");
+}
+
 fn names() -> impl Strategy<Value = String> {
     prop_oneof![Just("LRU".to_owned()), "[A-Z0-9]{1,9}(-[a-z]{2,5})?", "\\PC{0,120}"]
 }
@@ -97,20 +120,50 @@ fn coordinates() -> impl Strategy<Value = f64> {
 
 fn series() -> impl Strategy<Value = Series> {
     let points = prop::collection::vec((coordinates(), coordinates()), 0..8);
-    (names(), "(|wb|ro)", points)
-        .prop_map(|(name, variant, points)| Series::new(name, points).variant(variant))
+    let until = prop::option::of(coordinates());
+    (names(), "(|wb|ro)", points, until, any::<[bool; 2]>()).prop_map(
+        |(name, variant, points, until, [steps, fill])| {
+            let series = Series::new(name, points).variant(variant);
+            let series = if steps { series.steps() } else { series };
+            let series = until.into_iter().fold(series, Series::steps_until);
+            if fill { series.filled() } else { series }
+        },
+    )
+}
+
+fn heats() -> impl Strategy<Value = Heat> {
+    let range = || (coordinates(), coordinates());
+    let rows = prop::collection::vec(prop::collection::vec(coordinates(), 0..5), 0..5);
+    (names(), units(), range(), range(), rows)
+        .prop_map(|(label, unit, x, y, rows)| Heat::new(label, unit, x, y, rows))
+}
+
+fn bars() -> impl Strategy<Value = Bars> {
+    let amounts = prop::collection::vec((names(), coordinates()), 0..9);
+    (names(), axes(), amounts).prop_map(|(things, axis, amounts)| {
+        amounts.into_iter().fold(Bars::new(things, axis), |bars, (name, amount)| bars.bar(name, amount))
+    })
 }
 
 fn panels() -> impl Strategy<Value = Panel> {
     let series = prop::collection::vec(series(), 0..20);
-    (axes(), axes(), series)
-        .prop_map(|(x, y, series)| series.into_iter().fold(Panel::new(x, y), Panel::series))
+    (axes(), axes(), series, any::<bool>(), prop::option::weighted(0.3, heats())).prop_map(
+        |(x, y, series, stacked, heat)| {
+            let panel = series.into_iter().fold(Panel::new(x, y), Panel::series);
+            let panel = if stacked { panel.stacked() } else { panel };
+            heat.into_iter().fold(panel, Panel::heat)
+        },
+    )
 }
 
 fn charts() -> impl Strategy<Value = Chart> {
-    (names(), names(), prop::collection::vec(panels(), 0..3)).prop_map(|(title, subtitle, panels)| {
-        panels.into_iter().fold(Chart::new(title).subtitle(subtitle), Chart::panel)
-    })
+    let panels = prop::collection::vec(panels(), 0..3);
+    (names(), names(), panels, prop::option::weighted(0.3, bars())).prop_map(
+        |(title, subtitle, panels, bars)| {
+            let chart = panels.into_iter().fold(Chart::new(title).subtitle(subtitle), Chart::panel);
+            bars.into_iter().fold(chart, Chart::bars)
+        },
+    )
 }
 
 proptest! {
@@ -128,7 +181,7 @@ proptest! {
         prop_assert_eq!(&svg, &chart.clone().svg());
         let document = roxmltree::Document::parse(&svg).map_err(|error| TestCaseError::fail(error.to_string()))?;
         for node in document.descendants() {
-            for place in ["d", "x", "y", "width", "height"].into_iter().filter_map(|name| node.attribute(name)) {
+            for place in ["d", "x", "y", "width", "height", "transform"].into_iter().filter_map(|name| node.attribute(name)) {
                 prop_assert!(!place.contains("NaN") && !place.contains("inf"), "{}", place);
             }
         }

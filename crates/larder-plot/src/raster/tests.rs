@@ -43,6 +43,17 @@ fn shapes_are_painted_in_their_place() {
 }
 
 #[test]
+fn cells_are_painted_in_their_place_without_seams() {
+    let rows = vec![vec![None, Some(RED), Some(RED)], vec![Some(RED), Some(Colour(0xcf, 0x10, 0x10)), None]];
+    let mosaic = Mosaic { class: "", at: (10.0, 20.0), size: (50.0, 7.0), rows };
+    let canvas = painted(vec![Item::Mosaic(mosaic)]);
+    assert_eq!(inked(&canvas), Some([10.0, 20.0, 60.0, 27.0]));
+    let red = |x: u32, y: u32| canvas.pixel(x, y).expect("inside").green() < 0x20;
+    assert!(!red(30, 43) && red(70, 43) && red(30, 50) && !red(100, 50), "empty cells are paper");
+    assert!((54..120).all(|x| red(x, 41)) && (20..86).all(|x| red(x, 53)), "no seam between neighbours");
+}
+
+#[test]
 fn dashes_leave_gaps() {
     let dashed = Stroke { colour: RED, width: 4.0, dash: &[10.0, 10.0] };
     let canvas = painted(vec![Item::Shape(Shape::line("", &[(0.0, 30.0), (100.0, 30.0)], dashed))]);

@@ -1,6 +1,11 @@
 //! The styles are distinct, and the colours stay so for colour-blind eyes.
 
 use super::*;
+use crate::{Axis, Panel, Series, Unit};
+
+fn panel() -> Panel {
+    Panel::new(Axis::new("x", Unit::Bytes), Axis::new("y", Unit::Ratio))
+}
 
 /// How the two kinds of red-green blindness see linear RGB: Machado, Oliveira, Fernandes, "A Physiologically-based Model for
 /// Simulation of Color Vision Deficiency" (2009), severity 1.0.
@@ -61,11 +66,55 @@ fn the_simulation_of_eyes_can_fail() {
     assert!(distance(&NORMAL, PAPER, Colour(0, 0, 0)) > 99.9, "L* runs from 0 to 100");
 }
 
+/// How light a colour is to these eyes, from 0 to 100. With normal eyes, this is how a grey printer sees it.
+fn lightness(eyes: &[[f64; 3]; 3], colour: Colour) -> f64 {
+    lab(times(eyes, linear(colour)))[0]
+}
+
+#[test]
+fn six_areas_have_six_greys() {
+    let names = ["CR", "CW", "RAR", "RAW", "WAR", "WAW"];
+    let series = names.iter().map(|name| Series::new(*name, []).filled());
+    let chart = Chart::new("t").panel(series.fold(panel(), Panel::series));
+    let styles = styles(&chart);
+    let shades: Vec<Colour> = names.iter().filter_map(|name| styles[&(*name, "")].shade).collect();
+    assert_eq!(shades.len(), 6);
+    for eyes in [NORMAL, PROTANOPIA, DEUTERANOPIA] {
+        let greys: Vec<f64> = shades.iter().map(|&shade| lightness(&eyes, shade)).collect();
+        assert!(greys.windows(2).all(|pair| pair[0] - pair[1] >= 8.0), "{greys:?}");
+        assert!(lightness(&eyes, PAPER) - greys[0] >= 10.0, "{greys:?}");
+    }
+}
+
+#[test]
+fn the_ramp_darkens_evenly() {
+    for eyes in [NORMAL, PROTANOPIA, DEUTERANOPIA] {
+        let greys: Vec<f64> =
+            (0..=20).map(|at| lightness(&eyes, ramp::shade(f64::from(at) / 20.0))).collect();
+        assert!(greys.windows(2).all(|pair| (0.5..8.0).contains(&(pair[0] - pair[1]))), "{greys:?}");
+    }
+    assert_eq!(ramp::shade(-1.0), ramp::shade(0.0));
+    assert_eq!(ramp::shade(2.0), ramp::shade(1.0));
+}
+
+#[test]
+fn only_areas_have_a_shade_and_only_lines_a_line() {
+    let (a, b) = (Series::new("a", []), Series::new("b", []));
+    let both = Series::new("both", []);
+    let chart = Chart::new("t")
+        .panel(panel().series(a).series(both.clone()))
+        .panel(panel().series(b).series(both).stacked());
+    let styles = styles(&chart);
+    let look = |name| (styles[&(name, "")].shade.is_some(), styles[&(name, "")].lined);
+    assert_eq!([look("a"), look("b"), look("both")], [(false, true), (true, false), (true, true)]);
+}
+
 #[test]
 fn series_without_variants_are_all_distinct() {
     let names: Vec<String> = (0..280).map(|number| format!("p{number}")).collect();
-    let keys: Vec<Key> = names.iter().map(|name| (name.as_str(), "")).collect();
-    let styles = styles(&keys);
+    let chart =
+        Chart::new("t").panel(names.iter().fold(panel(), |panel, name| panel.series(Series::new(name, []))));
+    let (keys, styles) = (chart.keys(), styles(&chart));
     for (at, a) in keys.iter().enumerate() {
         for b in &keys[at + 1..] {
             assert_ne!(styles[a], styles[b]);
@@ -80,7 +129,9 @@ fn series_without_variants_are_all_distinct() {
 #[test]
 fn variants_share_all_but_the_dash() {
     let keys = [("LRU", "wb"), ("LRU", "ro"), ("ARC", "wb"), ("ARC", "ro")];
-    let styles = styles(&keys);
+    let series = keys.map(|(name, variant)| Series::new(name, []).variant(variant));
+    let chart = Chart::new("t").panel(series.into_iter().fold(panel(), Panel::series));
+    let styles = styles(&chart);
     let [lru_wb, lru_ro, arc_wb, arc_ro] = keys.map(|key| styles[&key]);
     assert!(lru_wb.colour == lru_ro.colour && lru_wb.marker == lru_ro.marker && lru_wb.dash != lru_ro.dash);
     assert!(lru_wb.dash == arc_wb.dash && lru_ro.dash == arc_ro.dash);

@@ -52,6 +52,45 @@ fn counts_over_decades_have_powers_of_ten() {
 }
 
 #[test]
+fn times_have_round_ticks() {
+    let axis = Axis::new("x", Unit::Seconds);
+    for (to, most, wanted) in [
+        (0.5, 6, &["0", "100 ms", "200 ms", "300 ms", "400 ms", "500 ms"][..]),
+        (60.0, 5, &["0", "20 s", "40 s", "1 min"]),
+        (5400.0, 5, &["0", "30 min", "1 h", "1 h 30 min"]),
+        (86400.0, 5, &["0", "6 h", "12 h", "18 h", "1 d"]),
+        (7.0 * 86400.0, 8, &["0", "1 d", "2 d", "3 d", "4 d", "5 d", "6 d", "7 d"]),
+    ] {
+        assert_eq!(labels(&ruler(&axis, (0.0, to), most)), wanted);
+    }
+    let log = ruler(&axis.log(), (0.001, 1e7), 20);
+    assert_eq!(
+        labels(&log),
+        ["1 ms", "10 ms", "100 ms", "1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "10 d", "100 d"]
+    );
+}
+
+#[test]
+fn a_tight_axis_ends_where_its_data_end() {
+    let axis = Axis::new("x", Unit::Bytes);
+    let ruler = Ruler::tight(&axis, Some((3.0, 37.0)), |ruler| ruler.ticks.len() <= 5);
+    assert_eq!(labels(&ruler), ["8 B", "16 B", "24 B", "32 B"]);
+    assert!(ruler.place(3.0).abs() < 1e-9 && (ruler.place(37.0) - 1.0).abs() < 1e-9);
+    let log = Ruler::tight(&axis.clone().log(), Some((3.0, 37.0)), |_| true);
+    assert!(log.place(3.0).abs() < 1e-9 && (log.place(37.0) - 1.0).abs() < 1e-9);
+    let point = Ruler::tight(&axis, Some((5.0, 5.0)), |_| true);
+    assert!(point.place(5.0).is_finite());
+}
+
+#[test]
+fn ticks_are_left_out_where_nothing_fits() {
+    let axis = Axis::new("x", Unit::Bytes).log();
+    for most in [0, 1] {
+        assert_eq!(ruler(&axis, (1.0, 1e9), most).ticks.len(), 1);
+    }
+}
+
+#[test]
 fn an_empty_axis_has_a_range_all_the_same() {
     for axis in [Axis::new("y", Unit::Ratio), Axis::new("y", Unit::Bytes).log()] {
         let ruler = Ruler::fit(&axis, None, |_| true);

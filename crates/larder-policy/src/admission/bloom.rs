@@ -23,7 +23,7 @@ const TURN_SHIFT: u32 = 48;
 
 type Line = [u64; 8];
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Filter {
     lines: Vec<Line>,
     /// Blocks it was made for.
@@ -95,7 +95,7 @@ fn mix(key: u64) -> u64 {
 }
 
 /// Admission at the second access, as far as Bloom filters remember.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Bloom {
     current: Filter,
     older: Filter,

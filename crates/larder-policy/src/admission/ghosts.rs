@@ -14,7 +14,7 @@ struct Ghost {
     next: Handle,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Table(Chunked<Ghost>);
 
 impl Nodes for Table {
@@ -53,7 +53,7 @@ impl Chain for Table {
 
 /// A queue of ghosts that are found by their key. Its user bounds it: the memory is that of the most ghosts it ever held, 28 bytes each. No call takes long, whatever
 /// is in it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Ghosts {
     buckets: Buckets,
     table: Table,

@@ -24,7 +24,7 @@ const SHARES: (f64, f64) = (0.1, 0.9);
 const DROP: u32 = 4;
 
 /// The admission policy of LARC.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Larc {
     ghosts: Ghosts,
     /// C.
@@ -128,11 +128,22 @@ impl Admission for Larc {
         self.ghosts.push_oldest(key, 0);
     }
 
+    fn forget(&mut self, key: u64, hash: u32) {
+        self.ghosts.find(key, hash).into_iter().for_each(|ghost| self.ghosts.remove(ghost));
+    }
+
     fn resize(&mut self, capacity: u32) {
         self.capacity = f64::from(capacity);
         if !self.fixed {
             self.target = self.target.clamp(SHARES.0 * self.capacity, SHARES.1 * self.capacity);
         }
+    }
+
+    fn scale(&mut self, capacity: u32) {
+        if self.capacity > 0.0 {
+            self.target *= f64::from(capacity) / self.capacity;
+        }
+        self.resize(capacity);
     }
 
     fn memory_bytes(&self) -> usize {

@@ -11,7 +11,7 @@ use super::ghosts::Ghosts;
 const DROP: u32 = 4;
 
 /// Admission at the n-th access.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Nth {
     ghosts: Ghosts,
     n: u32,
@@ -56,6 +56,10 @@ impl Admission for Nth {
             self.ghosts.push_newest(key, self.n - 1);
             self.ghosts.drop_above(self.capacity, 1);
         }
+    }
+
+    fn forget(&mut self, key: u64, hash: u32) {
+        self.ghosts.find(key, hash).into_iter().for_each(|ghost| self.ghosts.remove(ghost));
     }
 
     fn resize(&mut self, capacity: u32) {

@@ -200,6 +200,11 @@ impl Replacement for Arc {
         self.entering = Entering::Nothing;
     }
 
+    fn scale(&mut self, capacity: u32) {
+        self.p *= f64::from(capacity) / f64::from(self.capacity.max(1));
+        self.resize(capacity);
+    }
+
     #[inline]
     fn resident(&self) -> u32 {
         self.len(T1) + self.len(T2)

@@ -58,7 +58,7 @@ impl Status {
 }
 
 /// The policy LIRS. A block's tag is the place of its word.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Lirs {
     capacity: u32,
     lir_max: u32,

@@ -69,7 +69,7 @@ fn before(time: u32, now: u32) -> bool {
 }
 
 /// The policy MQ. The tag of a resident block is the place of its word, that of a ghost its use count.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Mq {
     /// The queues of resident blocks.
     queues: [List; QUEUES],

@@ -40,7 +40,7 @@ const PROBATION: u32 = 1;
 const PROTECTED: u32 = 2;
 
 /// The policy W-TinyLFU. A block's tag says on which list it is.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct WTinyLfu {
     capacity: u32,
     window_max: u32,

@@ -15,7 +15,7 @@ mod workload;
 use std::path::PathBuf;
 
 use crate::problem::Problem;
-use crate::simulate::output;
+use crate::output;
 use crate::table;
 pub use options::Options;
 use report::Report;
@@ -33,7 +33,7 @@ pub fn run(options: &Options) -> Result<(), Problem> {
 /// A name of a file that cannot be is told before the work, not after it.
 fn check_outputs(options: &Options) -> Result<(), Problem> {
     if let Some(path) = &options.plot {
-        crate::simulate::plot::check(path)?;
+        crate::picture::check(path)?;
     }
     let files = options.plot.iter().chain(options.json.iter().flatten());
     files.map(PathBuf::as_path).try_for_each(output::check)

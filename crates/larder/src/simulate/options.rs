@@ -4,14 +4,14 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::Args;
-use larder_daemon::units::parse_size;
 use larder_policy::spec::AdmissionSpec;
 use larder_sim::{BlockSize, WritePolicy};
 use larder_trace::Format;
 
-use super::amount::{Interval, Warmup};
+use crate::amount::{Interval, Warmup};
 use super::matrix::PolicyChoice;
 use super::size::SizeChoice;
+use crate::block;
 use crate::input::TraceName;
 
 /// Sizes where none are given.
@@ -40,7 +40,7 @@ pub struct Options {
     #[arg(short, long, value_name = "SIZE,…", value_delimiter = ',', default_value = SIZES)]
     pub size: Vec<SizeChoice>,
     /// The unit of caching, a power of two from 512 to 128KiB.
-    #[arg(short, long, value_name = "SIZE", default_value = "4KiB", value_parser = block_size)]
+    #[arg(short, long, value_name = "SIZE", default_value = "4KiB", value_parser = block::size)]
     pub block: BlockSize,
     /// What to let pass before counting starts: requests (`100000`), a share of them (`20%`) or trace time (`10min`).
     #[arg(long, value_name = "AMOUNT", default_value = "0")]
@@ -84,8 +84,3 @@ Examples:
   larder simulate trace.csv.gz --policy all --size 1%..50%:12 --plot curves.html
   larder simulate trace.csv.gz --policy lru,larc --write-policy wb,wt,ro --size 10GiB --json
   larder simulate gen:zipf:theta=1.0,blocks=100000,requests=1000000 --policy lru,belady --warmup 20%";
-
-fn block_size(text: &str) -> Result<BlockSize, String> {
-    let bytes = parse_size(text).map_err(|error| error.to_string())?;
-    BlockSize::new(bytes).map_err(|error| error.to_string())
-}

@@ -2,55 +2,27 @@
 
 use std::path::Path;
 
-use larder_daemon::units::HumanSize;
 use larder_plot::{Axis, Chart, Panel, Series, Unit};
 use larder_sim::RunResult;
 
-use super::number::{grouped, percent};
-use super::report::{Head, caching};
+use super::report::caching;
+use crate::head::Head;
+use crate::picture;
 use crate::problem::Problem;
 
 /// Draw to a file.
 pub fn save(path: &Path, head: &Head<'_>, runs: &[RunResult]) -> Result<(), Problem> {
-    chart(head, runs).save(path).map_err(|error| problem(&error))
-}
-
-/// Before a long computation: can a picture be drawn to such a file?
-pub fn check(path: &Path) -> Result<(), Problem> {
-    larder_plot::Format::of(path).map(drop).map_err(|error| problem(&error))
-}
-
-/// Why a picture cannot be drawn, and what to do.
-pub fn problem(error: &larder_plot::Error) -> Problem {
-    let because = std::error::Error::source(error).map_or_else(String::new, |source| format!(": {source}"));
-    Problem::new(
-        format_args!("{error}{because}"),
-        "name a file that can be written, ending in .svg, .png or .html",
-    )
+    chart(head, runs).save(path).map_err(|error| picture::problem(&error))
 }
 
 fn chart(head: &Head<'_>, runs: &[RunResult]) -> Chart {
     let written = |run: &RunResult| Some(run.totals.ssd_writes.total as f64 * f64::from(run.block_bytes));
     Chart::new("Hit ratio and SSD writes over cache size")
-        .subtitle(subtitle(head))
+        .subtitle(head.subtitle())
         .panel(panel(Axis::new("Request hit ratio", Unit::Ratio).covering(0.0, 1.0), runs, |run| {
             run.totals.request_hit_ratio
         }))
         .panel(panel(Axis::new("SSD writes", Unit::Bytes).covering(0.0, 0.0), runs, written))
-}
-
-fn subtitle(head: &Head<'_>) -> String {
-    let (summary, block) = (head.summary, u64::from(head.block.bytes()));
-    let requests = summary.requests();
-    let reads = (requests > 0).then(|| summary.reads as f64 / requests as f64);
-    let footprint = HumanSize(summary.footprint_blocks.saturating_mul(block));
-    format!(
-        "{}: {} requests, {} reads, footprint {footprint}, blocks of {}",
-        head.trace,
-        grouped(requests),
-        percent(reads),
-        HumanSize(block)
-    )
 }
 
 fn panel(y: Axis, runs: &[RunResult], value: impl Fn(&RunResult) -> Option<f64>) -> Panel {

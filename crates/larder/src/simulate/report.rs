@@ -5,9 +5,10 @@ use std::fmt::Write;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use larder_daemon::units::HumanSize;
 use larder_policy::spec::joined;
-use larder_sim::{BlockSize, RunResult, Summary};
+use larder_sim::RunResult;
 
-use super::number::{compact, grouped, percent};
+use crate::head::Head;
+use crate::number::{compact, percent};
 
 /// No lines but the one below the headings.
 const LINES: &str = "     ──            ";
@@ -29,18 +30,6 @@ const HEADINGS: [&str; 11] = [
 /// Columns of words, flush left.
 const WORDS: [usize; 1] = [2];
 
-/// What is told of the trace.
-pub struct Head<'a> {
-    /// Its name.
-    pub trace: &'a str,
-    /// Its format.
-    pub format: &'a str,
-    /// What it holds.
-    pub summary: &'a Summary,
-    /// The unit of caching.
-    pub block: BlockSize,
-}
-
 /// Everything, in lines of at most `width` columns where the words allow it.
 pub fn render(head: &Head<'_>, runs: &[RunResult], width: u16) -> String {
     let mut text = head.to_string();
@@ -56,22 +45,6 @@ pub fn render(head: &Head<'_>, runs: &[RunResult], width: u16) -> String {
         "\nIn blocks of {size}; at each size the most request hits come first, * has the fewest SSD writes."
     );
     text
-}
-
-impl std::fmt::Display for Head<'_> {
-    /// One line, or two where the trace holds flushes or discards.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Summary { reads, flushes, discards, footprint_blocks, .. } = *self.summary;
-        let requests = self.summary.requests();
-        let reads = (requests > 0).then(|| reads as f64 / requests as f64);
-        let footprint = HumanSize(footprint_blocks.saturating_mul(self.block.bytes().into()));
-        write!(f, "{} ({}): {} requests, ", self.trace, self.format, grouped(requests))?;
-        writeln!(f, "{} reads, footprint {footprint}", percent(reads))?;
-        if flushes + discards > 0 {
-            writeln!(f, "and {} flushes, {} discards", grouped(flushes), grouped(discards))?;
-        }
-        Ok(())
-    }
 }
 
 /// How a run's policies are called together: `arc`, `arc+nth:3`.

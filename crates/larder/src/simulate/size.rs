@@ -5,7 +5,7 @@ use std::str::FromStr;
 use larder_daemon::units::{ExactSize, parse_size};
 use larder_sim::BlockSize;
 
-use super::amount::share;
+use crate::amount::share;
 use crate::problem::Problem;
 
 /// Sizes in one range.

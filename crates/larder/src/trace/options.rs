@@ -10,6 +10,7 @@ use larder_daemon::units::{parse_duration, parse_size};
 use larder_sim::BlockSize;
 use larder_trace::{Format, TraceWriter};
 
+use crate::block;
 use crate::input::TraceName;
 
 const TRACES: &str = "\
@@ -109,7 +110,7 @@ pub struct Info {
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
     /// The size of a block: a power of two from 512 to 128KiB.
-    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = block_size)]
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = block::size)]
     pub block: BlockSize,
     /// Print JSON: an object, or a list of them for several traces. Bytes, seconds, and shares from 0 to 1.
     #[arg(long)]
@@ -284,11 +285,6 @@ pub struct Part {
     pub range: Option<Range<u64>>,
 }
 
-fn block_size(text: &str) -> Result<BlockSize, String> {
-    let bytes = parse_size(text).map_err(|error| error.to_string())?;
-    BlockSize::new(bytes).map_err(|error| error.to_string())
-}
-
 fn written_format(text: &str) -> Result<Format, String> {
     let written = TraceWriter::FORMATS;
     let found = text.parse().ok().filter(|format| written.contains(format));
@@ -340,8 +336,8 @@ mod tests {
     fn values_out_of_bounds_say_so() {
         assert_eq!(interval("90s"), Ok(Duration::from_secs(90)));
         assert_eq!(interval("0s"), Err("an interval has a length".to_owned()));
-        assert_eq!(block_size("64KiB").map(BlockSize::bytes), Ok(65536));
-        assert!(block_size("5000").unwrap_err().contains("power of two"));
+        assert_eq!(block::size("64KiB").map(BlockSize::bytes), Ok(65536));
+        assert!(block::size("5000").unwrap_err().contains("power of two"));
         assert_eq!(written_format("oracleGeneral"), Ok(Format::OracleGeneral));
         for text in ["spc", "xml"] {
             let names = "no format that is written; these are: msr, fio, oracle-general, parquet";

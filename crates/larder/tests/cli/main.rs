@@ -1,5 +1,6 @@
 //! The real binary, from the outside: what it says, what it serves, what it leaves behind.
 
+mod analyze;
 mod help;
 mod lab;
 mod reproduce;

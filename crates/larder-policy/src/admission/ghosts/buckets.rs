@@ -16,7 +16,7 @@ pub(super) trait Chain {
 }
 
 /// The buckets: 4 bytes for each of the most elements that there ever were at once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Buckets {
     /// The first element of each bucket.
     first: Chunked<Handle>,

@@ -29,7 +29,7 @@ struct Line {
 }
 
 /// The sketch.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sketch {
     lines: Chunked<Line>,
     resets: u64,

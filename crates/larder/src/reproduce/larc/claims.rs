@@ -6,7 +6,7 @@ use super::change::Response;
 use super::evidence::{Evidence, Scope, extremes};
 use super::percent::percent;
 use super::study::{Counted, Study};
-use crate::simulate::number::grouped;
+use crate::number::grouped;
 
 /// A claim and what became of it.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,8 +11,8 @@ use super::percent::percent;
 use super::report::title;
 use super::study::{BLOCK, Study, Tally};
 use crate::problem::Problem;
-use crate::simulate::number::grouped;
-use crate::simulate::plot::problem;
+use crate::number::grouped;
+use crate::picture::problem;
 
 /// Draw all of them.
 pub fn save(path: &Path, studies: &[Study]) -> Result<(), Problem> {

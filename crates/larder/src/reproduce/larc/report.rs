@@ -11,7 +11,7 @@ use super::claims::{Claim, Finding};
 use super::evidence::{HIT_RATIO_MIN, is_useful};
 use super::percent::{digits, percent, short, signed};
 use super::study::{BLOCK, Counted, Point, Study, Tally};
-use crate::simulate::number::{compact, grouped};
+use crate::number::{compact, grouped};
 
 /// The paper.
 pub const PAPER: &str = "Huang, Wei, Chen, Chen, Feng: \"Improving Flash-based Disk Cache with Lazy Adaptive Replacement\", MSST 2013";

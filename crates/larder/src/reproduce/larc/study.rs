@@ -13,7 +13,7 @@ use super::options::Options;
 use super::stream::Stream;
 use super::workload::{Parts, Workload};
 use crate::problem::Problem;
-use crate::simulate::progress::Bar;
+use crate::progress::Bar;
 use crate::simulate::size;
 
 /// The unit of caching: the paper's in all traces but `ads`.
@@ -324,7 +324,9 @@ fn problem(error: SimError<Problem>) -> Problem {
         SimError::NoForesight(_) | SimError::TooLong(_) => {
             "leave --belady out, or take less of the trace (--limit)"
         }
-        SimError::TooManySegments(_) => "leave this trace out: it touches too many volumes",
+        SimError::TooManySegments(_) | SimError::TooManyBlocks(_) | SimError::Bank(_) => {
+            "leave this trace out: it touches too many volumes"
+        }
     };
     Problem::new(error, help)
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use larder_sim::Progress;
 
-use super::input::Meter;
-use super::number::compact;
+use crate::metered::Meter;
+use crate::number::compact;
 
 /// How often the bar is drawn, at most, a second.
 const DRAWS: u8 = 8;

@@ -1,4 +1,4 @@
-//! The trace to be simulated, opened with a meter that tells how much of its file has been read.
+//! Traces opened with a meter that tells how much of the file has been read, for long passes.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use larder_sim::Source;
-use larder_trace::{Format, GeneratorSpec, Request, Trace, TraceError};
+use larder_trace::{Format, GeneratorSpec, Request, Trace, TraceError, Volume};
 
 use crate::input::{Input, TraceName};
 use crate::problem::Problem;
@@ -55,6 +55,24 @@ impl Source for Requests {
         match self {
             Self::Metered(trace) => trace.read_batch(out, max),
             Self::Other(input) => input.read_batch(out, max),
+        }
+    }
+}
+
+impl Source for &mut Requests {
+    type Error = TraceError;
+
+    fn read(&mut self, out: &mut Vec<Request>, max: usize) -> Result<bool, TraceError> {
+        (**self).read(out, max)
+    }
+}
+
+impl Requests {
+    /// The volumes met so far: those that [`Request::volume`] counts.
+    pub fn volumes(&self) -> &[Volume] {
+        match self {
+            Self::Metered(trace) => trace.volumes(),
+            Self::Other(input) => input.volumes(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a run counts.
+//! What a cache on trial counts.
 
 use std::ops::AddAssign;
 

@@ -1,0 +1,108 @@
+//! Accesses by request class: what was done last to each block, in a byte.
+
+use crate::{BlockId, ClassCounts, Op, Stretch};
+
+use super::NEVER;
+
+/// Nothing was done to the block yet.
+const NOTHING: u8 = 0;
+const READ: u8 = 1;
+const WRITE: u8 = 2;
+
+/// Counts the request classes of a stream of accesses. A discard leaves what was done last to its blocks as it is.
+#[derive(Clone, Debug, Default)]
+pub struct ClassCounter {
+    last: Vec<u8>,
+    /// By what was done last, and whether the access writes.
+    counts: [[u64; 2]; 3],
+}
+
+impl ClassCounter {
+    /// Nothing counted yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Take what comes next.
+    pub fn count(&mut self, stretch: &Stretch<'_>) {
+        let mut begin = 0;
+        for piece in stretch.pieces {
+            let blocks = &stretch.blocks[begin..piece.end as usize];
+            begin = piece.end as usize;
+            match piece.op {
+                Op::Read => blocks.iter().for_each(|&block| self.access(block, READ)),
+                Op::Write => blocks.iter().for_each(|&block| self.access(block, WRITE)),
+                Op::Discard | Op::Populate => {}
+            }
+        }
+    }
+
+    /// All counts since the start: those of a window are the difference of two.
+    pub fn counts(&self) -> ClassCounts {
+        let [[cr, cw], [rar, war], [raw, waw]] = self.counts;
+        ClassCounts { cr, cw, rar, raw, war, waw }
+    }
+
+    /// Forget blocks, as [`Model::retain`](super::Model::retain) does; what was counted stays.
+    pub fn retain(&mut self, renumbered: &[BlockId]) {
+        let kept = self.last.iter().zip(renumbered).filter(|&(_, &now)| now != NEVER).map(|(&last, _)| last);
+        self.last = kept.collect();
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        self.last.capacity()
+    }
+
+    #[inline]
+    fn access(&mut self, block: BlockId, kind: u8) {
+        let block = block as usize;
+        if block >= self.last.len() {
+            self.last.resize(block + 1, NOTHING);
+        }
+        let last = std::mem::replace(&mut self.last[block], kind);
+        self.counts[usize::from(last)][usize::from(kind == WRITE)] += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::naive::{Request, feed, requests};
+    use crate::{AccessKind, RequestClass};
+    use proptest::prelude::*;
+
+    fn model(requests: &[Request]) -> ClassCounts {
+        let (mut last, mut counts) = (std::collections::BTreeMap::new(), ClassCounts::default());
+        for (op, blocks) in requests {
+            let kind = match op {
+                Op::Read => AccessKind::Read,
+                Op::Write => AccessKind::Write,
+                _ => continue,
+            };
+            blocks.iter().for_each(|&block| counts.count(RequestClass::of(last.insert(block, kind), kind)));
+        }
+        counts
+    }
+
+    proptest! {
+        #[test]
+        fn classes_are_those_of_the_last_access_to_each_block(
+            requests in requests(&[Op::Read, Op::Write, Op::Discard, Op::Populate], 12, 80), each in 1usize..9,
+        ) {
+            let mut counter = ClassCounter::new();
+            feed(&requests, each, |stretch| counter.count(stretch));
+            prop_assert_eq!(counter.counts(), model(&requests));
+        }
+    }
+
+    #[test]
+    fn forgotten_blocks_are_new_again() {
+        let requests: [Request; 3] = [(Op::Read, vec![0]), (Op::Write, vec![1]), (Op::Read, vec![2])];
+        let mut counter = ClassCounter::new();
+        feed(&requests, 1, |stretch| counter.count(stretch));
+        counter.retain(&[NEVER, 0, 1]);
+        feed(&[(Op::Read, vec![0, 1, 2])], 1, |stretch| counter.count(stretch));
+        assert_eq!(counter.counts(), ClassCounts { cr: 3, cw: 1, raw: 1, rar: 1, ..ClassCounts::default() });
+    }
+}

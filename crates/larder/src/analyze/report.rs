@@ -1,0 +1,127 @@
+//! What was found of a trace, as a summary for people.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use larder_daemon::units::HumanSize;
+
+use super::found::Found;
+use super::line::Line;
+use super::rows::Rows;
+use super::verdict::Verdict;
+use crate::number::percent;
+
+/// No lines but the one below the headings.
+const LINES: &str = "     ──            ";
+
+/// Beyond it, lines of words are hard to read.
+const WORDS_WIDTH: usize = 100;
+
+/// Columns that the size and what is said of it take, and those that a policy takes.
+const SIZE_WIDTH: usize = 32;
+const POLICY_WIDTH: usize = 22;
+
+/// Everything, in lines of at most `width` columns where the words allow it.
+pub fn render(found: &Found, width: u16) -> String {
+    let mut text = found.head().to_string();
+    let words = usize::from(width).min(WORDS_WIDTH);
+    let note = found.sampling_note();
+    text += &classes(found).into_iter().chain(note).map(|line| wrapped("", &line, words)).collect::<String>();
+    text.push('\n');
+    for (about, sentence) in Verdict::new(found).sentences() {
+        text += &wrapped(&format!("{about:<6}"), sentence, words);
+    }
+    if found.classes.total() == 0 {
+        return text;
+    }
+    let rows = Rows::new(found);
+    let beside = (usize::from(width).saturating_sub(SIZE_WIDTH) / POLICY_WIDTH).max(1);
+    for groups in rows.groups().chunks(beside) {
+        let table = table(&rows, groups).set_width(width).to_string();
+        text.push('\n');
+        text.extend(table.lines().flat_map(|line| [line.trim_end(), "\n"]));
+    }
+    text + &notes(found, &rows.legend(), words)
+}
+
+/// Accesses by request class; none where there are no accesses.
+fn classes(found: &Found) -> Option<String> {
+    let classes = &found.classes;
+    let total = classes.total();
+    let share = |count: u64| percent(Some(count as f64 / total as f64));
+    (total > 0).then(|| {
+        format!(
+            "first reads {} (CR), first writes {} (CW), reads after a read {} (RAR), after a write {} (RAW), writes after a read {} (WAR), after a write {} (WAW)",
+            share(classes.cr),
+            share(classes.cw),
+            share(classes.rar),
+            share(classes.raw),
+            share(classes.war),
+            share(classes.waw),
+        )
+    })
+}
+
+fn table(rows: &Rows<'_>, groups: &[(String, &Line)]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic);
+    let [first, second] = rows.headings();
+    let of_group = |(names, _): &(String, &Line)| [format!("{names}\n{first}"), format!("\n{second}")];
+    let fixed = ["size", "of foot-\nprint", ""].map(str::to_owned);
+    table.set_header(fixed.into_iter().chain(groups.iter().flat_map(of_group)));
+    for &blocks in &rows.sizes {
+        let of_group = |(_, line): &(String, &Line)| rows.cells(line, blocks);
+        table.add_row(rows.size(blocks).into_iter().chain(groups.iter().flat_map(of_group)));
+    }
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if index != 2 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn notes(found: &Found, legend: &str, width: usize) -> String {
+    let size = HumanSize(found.block.bytes().into());
+    let mut notes = format!("LRU caches in blocks of {size}. {legend}");
+    found.caveats().iter().for_each(|caveat| notes.extend([" ", caveat]));
+    format!("\n{}", wrapped("", notes.trim_end(), width))
+}
+
+/// Lines of at most `width` columns where the words allow it, the first one behind a label and the others below its text.
+fn wrapped(label: &str, text: &str, width: usize) -> String {
+    let indent = label.chars().count();
+    let (mut out, mut column) = (label.to_owned(), indent);
+    for (at, word) in words(text).enumerate() {
+        let length = word.chars().count();
+        if at > 0 && column + 1 + length > width {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\n{:indent$}", "");
+            column = indent;
+        } else if at > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out + "\n"
+}
+
+/// Words, a number with its unit being one: `1.9 GiB`, `41.25 %`.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_unit = |rest: &str| rest.starts_with(['%', 'B', 'K', 'M', 'G', 'T', 'P', 'E']);
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start();
+        let is_number = rest.starts_with(|letter: char| letter.is_ascii_digit());
+        let mut end = rest.find(' ').unwrap_or(rest.len());
+        if is_number && rest.get(end + 1..).is_some_and(is_unit) {
+            end = rest[end + 1..].find(' ').map_or(rest.len(), |more| end + 1 + more);
+        }
+        let (word, after) = rest.split_at(end);
+        rest = after;
+        (!word.is_empty()).then_some(word)
+    })
+}

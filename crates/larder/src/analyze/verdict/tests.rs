@@ -1,0 +1,99 @@
+use super::*;
+use crate::analyze::testing::{found, found_of, requests};
+use larder_locality::CurvePolicy;
+
+fn sentences(found: &Found) -> Vec<String> {
+    Verdict::new(found).sentences().into_iter().map(|(_, sentence)| sentence.to_owned()).collect()
+}
+
+#[test]
+fn re_reads_and_rewrites_are_told_apart() {
+    assert_eq!(
+        sentences(&found("W1 W2 R1 W3 W4 W5 W2")),
+        [
+            "It can use up to 8 KiB of cache: that serves every read of a block seen before (URD). Sized by all accesses, rewrites among them, it would take 20 KiB (TRD).",
+            "With 8 KiB, 100.00 % of the blocks read come from the cache and 14.29 % of the requests hit. Write-back sends the backing 66.67 % of the blocks written.",
+            "At 8 KiB the SSD would be written 24 KiB under wb, wt, serving 100.00 % of the blocks read.",
+        ]
+    );
+}
+
+#[test]
+fn the_knee_and_the_cheaper_policy_are_told() {
+    // Ten re-reads at distance 0, one at distance 2; a write that is never read.
+    let text = "R1 R1 R1 R1 R1 R1 R1 R1 R1 R1 R1 R2 R3 R1 W4";
+    assert_eq!(
+        sentences(&found(text)),
+        [
+            "It can use up to 12 KiB of cache: that serves every read of a block seen before (URD), and 4 KiB serve nine tenths of them.",
+            "With 4 KiB, 71.43 % of the blocks read come from the cache and 66.67 % of the requests hit; with 12 KiB, 78.57 % and 73.33 %. Write-back sends the backing 0.00 % of the blocks written.",
+            "At 4 KiB the SSD would be written 16 KiB under wt-noalloc, ro, serving 71.43 % of the blocks read; 20 KiB under wb, wt, serving 71.43 %.",
+        ]
+    );
+}
+
+#[test]
+fn the_pace_is_told_where_there_is_one() {
+    let paced = |apart_ns| {
+        sentences(&found_of(requests("R1 R1", apart_ns), &[CurvePolicy::ReadOnly], &[]))[2].clone()
+    };
+    let day = 86_400_000_000_000;
+    assert_eq!(
+        paced(day / 2),
+        "At 4 KiB the SSD would be written 4 KiB (8 KiB a day) under ro, serving 50.00 % of the blocks read."
+    );
+    assert_eq!(
+        paced(1_000_000_000),
+        "At 4 KiB the SSD would be written 4 KiB under ro, serving 50.00 % of the blocks read."
+    );
+}
+
+#[test]
+fn a_policy_that_serves_nothing_is_not_the_cheapest() {
+    let requests = || requests("W1 R1 W1 R1", 1);
+    let cost = |policies: &[CurvePolicy]| sentences(&found_of(requests(), policies, &[]))[2].clone();
+    assert_eq!(
+        cost(&[CurvePolicy::WriteThrough, CurvePolicy::ReadOnly]),
+        "At 4 KiB the SSD would be written 8 KiB under wt, serving 100.00 % of the blocks read."
+    );
+    assert_eq!(
+        cost(&[CurvePolicy::ReadOnly]),
+        "At 4 KiB, none of the policies that were asked for serves a read."
+    );
+}
+
+#[test]
+fn writes_alone_gain_by_write_back_alone() {
+    let expected = [
+        "It can use no cache for reading: no block is read again (URD). Blocks are written again within 8 KiB (TRD), nine tenths of those writes within 4 KiB.",
+        "Only write-back brings something: with 4 KiB, the backing gets 14.29 % of the blocks written.",
+        "At 4 KiB the SSD would be written 56 KiB under wb.",
+    ];
+    assert_eq!(sentences(&found("W1 W1 W1 W1 W1 W1 W1 W1 W1 W1 W1 W1 W2 W1")), expected);
+}
+
+#[test]
+fn what_is_used_once_needs_no_cache() {
+    assert_eq!(
+        sentences(&found("R1 W2 R3")),
+        [
+            "It can use no cache: no block is accessed twice.",
+            "A cache of any size would serve none of the blocks.",
+            "It would only wear the SSD: 12 KiB under wb, whatever its size.",
+        ]
+    );
+    assert_eq!(sentences(&found("W7"))[2], "It would only wear the SSD: 4 KiB under wb, whatever its size.");
+}
+
+#[test]
+fn of_nothing_nothing_is_claimed() {
+    assert_eq!(sentences(&found("")), ["The trace holds no reads or writes: there is nothing to cache."]);
+    assert_eq!(
+        sentences(&found("D1 D2")),
+        ["The trace holds no reads or writes: there is nothing to cache."]
+    );
+    assert_eq!(
+        sentences(&found("E E")),
+        ["The requests of this trace are empty: there is nothing to cache."]
+    );
+}
