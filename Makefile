@@ -31,7 +31,7 @@ bench-sim:
 # Reuse distances, sampled and exact, beside libCacheSim's. In about ten minutes.
 bench-locality:
 	@scripts/install-deps.sh bench-locality
-	cargo build --release --locked -p larder-policy -p larder-locality --example replay --example locality_speed
+	cargo build --release --locked -p larder-policy -p larder-locality --example replay --example locality_speed --example exact_speed
 	/usr/bin/python3 bench/locality.py
 
 # The protocol parsers against arbitrary bytes. SECONDS_EACH=60 by default.

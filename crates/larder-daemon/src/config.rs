@@ -33,7 +33,7 @@ pub const UNIX_PATH_BYTES_MAX: usize = 107;
 /// The longest name of a tenant or volume, in bytes. Volume names are NBD export names and parts of log lines.
 pub const NAME_BYTES_MAX: usize = 128;
 
-/// The most tenants on one host: each has a tracker and a partition, and identities are 16 bits wide.
+/// The most tenants on one host: each has an analyzer and a partition, and identities are 16 bits wide.
 pub const TENANTS_MAX: usize = 4096;
 
 /// The most volumes on one host.

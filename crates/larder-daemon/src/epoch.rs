@@ -7,15 +7,20 @@
 use larder_alloc::{
     AllocError, Allocator, ConfiguredPolicy, Constraints, Decision, Static, Tenant, WritePolicyChoice,
 };
-use larder_locality::{AccessKind, EpochFindings, ReuseTracker, block_key, blocks_of};
+use larder_locality::{
+    AccessKind, Analyzer, AnalyzerConfig, CurvePolicy, EpochFindings, Op, Sampling, block_key, blocks_of,
+};
 
-/// Each tenant's tracker remembers this many times the blocks of the cache: distances up to there are exact, and no
-/// cache of this size could serve longer ones.
-const TRACKED_CACHES: u32 = 2;
+/// Blocks of a tenant that its analyzer looks at, at most: a tenant with fewer is analyzed exactly, a larger one from a
+/// sample of this size, in some two megabytes.
+const SAMPLED_BLOCKS: u32 = 1 << 15;
 
-/// What a tracker remembers at least, in blocks: small caches still learn what a larger one would bring.
-/// Memory is used for the blocks that a tenant touches, not for those that could be remembered.
-const TRACKED_BLOCKS_MIN: u32 = 1 << 20;
+/// Each tenant's analyzer remembers this many times the blocks of the cache at least: no cache of this size could serve
+/// longer distances.
+const REMEMBERED_CACHES: u32 = 2;
+
+/// What an analyzer remembers at least, in blocks: small caches still learn what a larger one would bring.
+const REMEMBERED_BLOCKS_MIN: u32 = 1 << 20;
 
 /// A read or write of a tenant, as the monitor saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +59,7 @@ pub struct LoopConfig {
     pub min_blocks: u32,
     /// The share of writes to known blocks from which `auto` means `ro`, from 0 to 1.
     pub write_threshold: f64,
-    /// Seed of the trackers' hash functions; no result depends on it.
+    /// Chooses the blocks that large tenants are analyzed by.
     pub seed: u64,
 }
 
@@ -71,12 +76,12 @@ pub struct Standing {
     pub trd_blocks: u64,
 }
 
-/// The loop: one tracker per tenant, and the allocator.
+/// The loop: one analyzer per tenant, and the allocator.
 pub struct EpochLoop {
     config: LoopConfig,
     allocator: Box<dyn Allocator + Send>,
     tenants: Vec<LoopTenant>,
-    trackers: Vec<ReuseTracker>,
+    analyzers: Vec<Analyzer>,
     standings: Vec<Standing>,
     epoch: u64,
 }
@@ -92,8 +97,8 @@ impl EpochLoop {
         allocator: Box<dyn Allocator + Send>,
         tenants: Vec<LoopTenant>,
     ) -> Result<Self, AllocError> {
-        let tracked = config.cache_blocks.saturating_mul(TRACKED_CACHES).max(TRACKED_BLOCKS_MIN);
-        let trackers = tenants.iter().map(|_| ReuseTracker::with_seed(tracked, config.seed)).collect();
+        let analysis = analysis(&config);
+        let analyzers = tenants.iter().map(|_| Analyzer::new(&analysis)).collect();
         let nothing = Decision {
             quota_blocks: 0,
             write_policy: WritePolicyChoice::WriteThrough,
@@ -101,7 +106,7 @@ impl EpochLoop {
         };
         let at_start = Standing { epoch: 0, decision: nothing, urd_blocks: 0, trd_blocks: 0 };
         let standings = vec![at_start; tenants.len()];
-        let mut new = Self { config, allocator, tenants, trackers, standings, epoch: 0 };
+        let mut new = Self { config, allocator, tenants, analyzers, standings, epoch: 0 };
         let decisions = Static.allocate(&new.inputs(&[]), &new.constraints())?;
         new.stand(decisions, &[]);
         Ok(new)
@@ -109,10 +114,14 @@ impl EpochLoop {
 
     /// An access. One of an unknown tenant is ignored. Takes time in the number of blocks that it touches.
     pub fn observe(&mut self, access: &Access) {
-        let Some(tracker) = self.trackers.get_mut(access.tenant) else { return };
+        let Some(analyzer) = self.analyzers.get_mut(access.tenant) else { return };
         let blocks = blocks_of(access.offset, access.len, self.config.block_bytes);
         let (first, end) = (block_key(access.volume, blocks.start), block_key(access.volume, blocks.end));
-        tracker.observe_blocks(first..end, access.kind);
+        let op = match access.kind {
+            AccessKind::Read => Op::Read,
+            AccessKind::Write => Op::Write,
+        };
+        analyzer.observe(op, first..end);
     }
 
     /// The epoch is over: decide for all tenants.
@@ -121,7 +130,7 @@ impl EpochLoop {
     /// When the allocator cannot decide; then every tenant keeps what it has, and the epoch counts all the same.
     pub fn decide(&mut self) -> Result<&[Standing], AllocError> {
         self.epoch += 1;
-        let findings: Vec<_> = self.trackers.iter_mut().map(ReuseTracker::finish_epoch).collect();
+        let findings: Vec<_> = self.analyzers.iter_mut().map(Analyzer::finish_epoch).collect();
         let inputs = inputs(&self.tenants, &self.standings, &self.config, &findings);
         let constraints = self.constraints();
         let decisions = self.allocator.allocate(&inputs, &constraints)?;
@@ -144,9 +153,9 @@ impl EpochLoop {
         self.epoch
     }
 
-    /// Bytes of memory that the trackers hold.
+    /// Bytes of memory that the analyzers hold.
     pub fn memory_bytes(&self) -> usize {
-        self.trackers.iter().map(ReuseTracker::memory_bytes).sum()
+        self.analyzers.iter().map(Analyzer::memory_bytes).sum()
     }
 
     fn inputs<'a>(&'a self, findings: &'a [EpochFindings]) -> Vec<Tenant<'a>> {
@@ -168,6 +177,17 @@ impl EpochLoop {
                 trd_blocks: found.map_or(0, EpochFindings::trd_blocks),
             };
         }
+    }
+}
+
+/// How each tenant is analyzed. The allocators go by the distances, which are those of `wt`.
+fn analysis(config: &LoopConfig) -> AnalyzerConfig {
+    let remembered = config.cache_blocks.saturating_mul(REMEMBERED_CACHES).max(REMEMBERED_BLOCKS_MIN);
+    AnalyzerConfig {
+        policies: vec![CurvePolicy::WriteThrough],
+        sampling: Sampling::Blocks(SAMPLED_BLOCKS),
+        history_blocks: remembered.into(),
+        seed: config.seed,
     }
 }
 
@@ -286,7 +306,16 @@ mod tests {
         for _ in 0..2 {
             (0..100_000).for_each(|block| epochs.observe(&access(0, AccessKind::Read, block)));
         }
-        assert_eq!(epochs.decide().map(|standings| standings[0].urd_blocks), Ok(100_000));
+        let urd_blocks = epochs.decide().expect("decided")[0].urd_blocks;
+        // From a sample of a third of the blocks.
+        assert!((98_000..102_000).contains(&urd_blocks), "{urd_blocks}");
+    }
+
+    #[test]
+    fn memory_stays_bounded_however_much_a_tenant_touches() {
+        let mut epochs = eci(100, &[None]);
+        (0..400_000).for_each(|block| epochs.observe(&access(0, AccessKind::Write, block)));
+        assert!(epochs.memory_bytes() < 4 << 20, "{} bytes", epochs.memory_bytes());
     }
 
     #[test]

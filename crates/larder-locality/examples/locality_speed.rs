@@ -1,8 +1,7 @@
 //! The program behind `make bench-locality`: one kind of analysis over a sequence of block numbers that lies in memory, timed.
 //!
 //! `locality_speed exact POLICY KEYS [DISTANCES]` analyzes all blocks, and writes `distance count` lines.
-//! `locality_speed parts THREADS KEYS` does the same for `wb`, in parts that threads analyze.
-//! `locality_speed sampled RATE KEYS` analyzes a sample, many requests at a time; `locality_speed observe BLOCKS KEYS` a sample of
+//! `locality_speed sampled RATE SEED KEYS` analyzes a sample, many requests at a time; `locality_speed observe BLOCKS KEYS` a sample of
 //! bounded size, request by request, as the daemon does. `locality_speed prn_1` makes as many requests as MSR's prn_1 has, and analyzes all.
 //!
 //! Each prints a line of JSON: `requests`, `seconds` (of the processor), `wall_seconds`, `peak_bytes` (of memory, beyond the
@@ -22,8 +21,7 @@ use larder_locality::{
 };
 use larder_trace::{Rng, Zipf};
 
-const USAGE: &str =
-    "usage: locality_speed exact POLICY KEYS [DISTANCES] | sampled RATE KEYS | observe BLOCKS KEYS | prn_1";
+const USAGE: &str = "usage: locality_speed exact POLICY KEYS [DISTANCES] | sampled RATE SEED KEYS | observe BLOCKS KEYS | prn_1";
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -42,7 +40,7 @@ fn main() -> Outcome<()> {
     match arguments[..] {
         ["exact", policy, keys] => exact(policy, &read(keys)?, None),
         ["exact", policy, keys, distances] => exact(policy, &read(keys)?, Some(distances)),
-        ["sampled", rate, keys] => sampled(rate.parse()?, &read(keys)?),
+        ["sampled", rate, seed, keys] => sampled(rate.parse()?, seed.parse()?, &read(keys)?),
         ["observe", blocks, keys] => observe(blocks.parse()?, &read(keys)?),
         ["prn_1"] => {
             time(&like_prn_1()?, |requests| lane(CurvePolicy::WriteBack, LruModel::new(), requests)).map(drop)
@@ -51,37 +49,51 @@ fn main() -> Outcome<()> {
     }
 }
 
-/// The keys of a file, as requests for one block each.
-fn read(path: &str) -> Outcome<Vec<BlockRequest>> {
-    let file = File::open(path)?;
-    let count = file.metadata()?.len() / 8;
-    let (mut file, mut requests) = (BufReader::new(file), Vec::with_capacity(count as usize));
-    let mut rng = Rng::new(1);
-    for _ in 0..count {
-        let mut key = [0; 8];
-        file.read_exact(&mut key)?;
-        requests.push(request(u64::from_le_bytes(key), rng.unit() < READS));
-    }
-    Ok(requests)
+/// Requests for one block each, and how many blocks there are.
+struct Sequence {
+    requests: Vec<BlockRequest>,
+    blocks: u64,
 }
 
-fn request(first: u64, reads: bool) -> BlockRequest {
-    BlockRequest { op: if reads { Op::Read } else { Op::Write }, blocks: 1, first }
+impl Sequence {
+    /// The blocks are numbered by rank, the most popular first; here they lie scattered, as on a disk.
+    fn push(&mut self, rank: u64, reads: bool) {
+        // An odd factor gives each rank below 2^32 a place of its own there.
+        let first = rank.wrapping_mul(0x9e37_79b9) & u64::from(u32::MAX);
+        self.requests.push(BlockRequest { op: if reads { Op::Read } else { Op::Write }, blocks: 1, first });
+        self.blocks = self.blocks.max(rank + 1);
+    }
+}
+
+/// The blocks of a file.
+fn read(path: &str) -> Outcome<Sequence> {
+    let file = File::open(path)?;
+    let count = file.metadata()?.len() / 8;
+    let mut sequence = Sequence { requests: Vec::with_capacity(count as usize), blocks: 0 };
+    let (mut file, mut rng) = (BufReader::new(file), Rng::new(1));
+    for _ in 0..count {
+        let mut rank = [0; 8];
+        file.read_exact(&mut rank)?;
+        sequence.push(u64::from_le_bytes(rank), rng.unit() < READS);
+    }
+    Ok(sequence)
 }
 
 /// As many requests as prn_1 of the MSR traces has, and as many reads among them: one block each, as ECI-Cache analyzes
 /// them. Where they go is not prn_1's, but harder than a disk's order: ten million blocks after Zipf's law.
-fn like_prn_1() -> Outcome<Vec<BlockRequest>> {
+fn like_prn_1() -> Outcome<Sequence> {
+    const REQUESTS: usize = 11_233_411;
     let zipf = Zipf::new(10_000_000, 0.9).ok_or("no such law of Zipf")?;
+    let mut sequence = Sequence { requests: Vec::with_capacity(REQUESTS), blocks: 0 };
     let mut rng = Rng::new(1);
-    let mut draw = || request(zipf.draw(&mut rng).wrapping_mul(0x9e37_79b9) % 10_000_000, rng.unit() < 0.753);
-    Ok((0..11_233_411).map(|_| draw()).collect())
+    (0..REQUESTS).for_each(|_| sequence.push(zipf.draw(&mut rng), rng.unit() < 0.753));
+    Ok(sequence)
 }
 
-fn exact(policy: &str, requests: &[BlockRequest], distances: Option<&str>) -> Outcome<()> {
+fn exact(policy: &str, sequence: &Sequence, distances: Option<&str>) -> Outcome<()> {
     let policy =
         CurvePolicy::ALL.into_iter().find(|known| known.as_str() == policy).ok_or("no such policy")?;
-    let curves = time(requests, |requests| match policy {
+    let curves = time(sequence, |requests| match policy {
         CurvePolicy::WriteBack | CurvePolicy::WriteThrough => lane(policy, LruModel::new(), requests),
         CurvePolicy::WriteThroughNoAllocate => lane(policy, NoAllocateModel::new(), requests),
         CurvePolicy::ReadOnly => lane(policy, ReadOnlyModel::new(), requests),
@@ -105,7 +117,7 @@ fn lane(policy: CurvePolicy, model: impl Model, requests: &[BlockRequest]) -> Ou
         blocks.number_all(&keys, &mut numbers)?;
         pieces.clear();
         pieces.extend((1..).zip(requests).map(|(end, request)| Piece { op: request.op, last: true, end }));
-        if policy == CurvePolicy::Batched && batch * BATCH % MOVER_EPOCH == 0 {
+        if policy == CurvePolicy::Batched && (batch * BATCH).is_multiple_of(MOVER_EPOCH) {
             pieces.push(Piece { op: Op::Populate, last: true, end: numbers.len() as u32 });
         }
         lane.process(&Stretch { blocks: &numbers, pieces: &pieces });
@@ -113,47 +125,48 @@ fn lane(policy: CurvePolicy, model: impl Model, requests: &[BlockRequest]) -> Ou
     Ok(PolicyCurves::new(policy, lane.counted()))
 }
 
-fn analyzer(sampling: Sampling) -> Analyzer {
-    let policies = vec![CurvePolicy::WriteBack];
-    Analyzer::new(&AnalyzerConfig { policies, sampling, history_blocks: u64::MAX, seed: 1 })
-}
-
-fn sampled(rate: f64, requests: &[BlockRequest]) -> Outcome<()> {
+fn sampled(rate: f64, seed: u64, sequence: &Sequence) -> Outcome<()> {
+    let (policies, sampling) = (vec![CurvePolicy::WriteBack], Sampling::Rate(rate));
+    let config = AnalyzerConfig { policies, sampling, history_blocks: u64::MAX, seed };
     let curves = |requests: &[BlockRequest]| {
-        let mut analyzer = analyzer(Sampling::Rate(rate));
+        let mut analyzer = Analyzer::new(&config);
         analyzer.observe_all(requests);
         analyzer.curves().pop().ok_or_else(|| "no curves".into())
     };
-    time(requests, curves).map(drop)
+    time(sequence, curves).map(drop)
 }
 
-fn observe(blocks: u32, requests: &[BlockRequest]) -> Outcome<()> {
+/// With the policy that the daemon asks for, and the history that it keeps at least.
+fn observe(blocks: u32, sequence: &Sequence) -> Outcome<()> {
+    let (policies, sampling) = (vec![CurvePolicy::WriteThrough], Sampling::Blocks(blocks));
+    let config = AnalyzerConfig { policies, sampling, history_blocks: 1 << 20, seed: 1 };
     let curves = |requests: &[BlockRequest]| {
-        let mut analyzer = analyzer(Sampling::Blocks(blocks));
+        let mut analyzer = Analyzer::new(&config);
         for request in requests {
             analyzer.observe(request.op, request.first..request.first + 1);
         }
         analyzer.curves().pop().ok_or_else(|| "no curves".into())
     };
-    time(requests, curves).map(drop)
+    time(sequence, curves).map(drop)
 }
 
 /// Run an analysis, and tell what it took and what it found.
 fn time(
-    requests: &[BlockRequest],
+    sequence: &Sequence,
     analysis: impl FnOnce(&[BlockRequest]) -> Outcome<PolicyCurves>,
 ) -> Outcome<PolicyCurves> {
     let resident = status_bytes("VmRSS")?;
     let (begun, wall) = (processor_time()?, Instant::now());
-    let curves = analysis(requests)?;
+    let curves = analysis(&sequence.requests)?;
     let (seconds, wall) = ((processor_time()? - begun).as_secs_f64(), wall.elapsed().as_secs_f64());
     let peak = status_bytes("VmHWM")?.saturating_sub(resident);
-    let blocks = requests.iter().map(|request| request.first + 1).max().unwrap_or(0);
-    let hits = (1..=100).map(|share| curves.at(blocks * share / 100)).map(|at| at.read_hits + at.write_hits);
+    let hits = (1..=100)
+        .map(|share| curves.at(sequence.blocks * share / 100))
+        .map(|at| at.read_hits + at.write_hits);
     let hits: Vec<u64> = hits.collect();
     println!(
         r#"{{"requests": {}, "seconds": {seconds}, "wall_seconds": {wall}, "peak_bytes": {peak}, "hits": {hits:?}}}"#,
-        requests.len(),
+        sequence.requests.len(),
     );
     Ok(curves)
 }

@@ -4,6 +4,9 @@
 //! blocks, all reads); `shards_error TRACE…` for files. Samples: rate 0.01 and 8,192 blocks at most; of files, the rate
 //! that gives 8,192 blocks too. `SEEDS=n` takes n samples of each kind.
 
+// Not a part of the pure crate.
+#![allow(clippy::disallowed_methods)]
+
 use std::io::Write;
 use std::path::Path;
 
@@ -20,7 +23,9 @@ fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let seeds = std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1);
     if arguments.first().is_none_or(|first| first == "zipf") {
-        let number = |at: usize, otherwise: f64| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(otherwise);
+        let number = |at: usize, otherwise: f64| {
+            arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+        };
         let requests = zipf(number(1, 2e7) as u64, number(2, 1e6) as u64, number(3, 1.0), 1);
         let samples = [Sampling::Rate(0.01), Sampling::Blocks(SAMPLE)];
         return report("zipf", &requests, &[CurvePolicy::WriteBack], &samples, seeds);
@@ -56,7 +61,10 @@ fn report(
                 analyzer.footprint_blocks(),
                 analyzer.memory_bytes(),
             );
-            let policies = curves.iter().zip(analyzer.curves()).map(|(exact, sample)| of_policy(exact, &sample, footprint));
+            let policies = curves
+                .iter()
+                .zip(analyzer.curves())
+                .map(|(exact, sample)| of_policy(exact, &sample, footprint));
             writeln!(std::io::stdout(), "{head}{state}, {}}}", policies.collect::<Vec<_>>().join(", "))?;
         }
     }

@@ -2,18 +2,13 @@
 
 use crate::{ClassCounts, HitCurve};
 
-/// How many accesses had which distance. Exact, sorted by distance, without empty entries.
+/// How many accesses had which distance: sorted by distance, without empty entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DistanceHistogram {
     entries: Vec<(u64, u64)>,
 }
 
 impl DistanceHistogram {
-    /// From counts by distance: `counts[d]` accesses had distance `d`.
-    pub(crate) fn from_dense(counts: &[u64]) -> Self {
-        (0u64..).zip(counts.iter().copied()).filter(|&(_, count)| count > 0).collect()
-    }
-
     /// The entries `(distance, count)` in rising order of distance; no count is zero.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
         self.entries.iter().copied()
@@ -44,7 +39,8 @@ impl FromIterator<(u64, u64)> for DistanceHistogram {
     }
 }
 
-/// What one tenant did in one epoch. Distances and sizes are in blocks.
+/// What one tenant did in one epoch. Distances and sizes are in blocks. Counts of requests and accesses are exact; what goes
+/// by blocks is an estimate where blocks are sampled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EpochFindings {
     /// Requests; each touches one block or more.
@@ -96,7 +92,7 @@ mod tests {
         let histogram: DistanceHistogram = [(7, 1), (2, 5), (7, 2), (3, 0), (2, 1)].into_iter().collect();
         assert_eq!(histogram.iter().collect::<Vec<_>>(), [(2, 6), (7, 3)]);
         assert_eq!((histogram.max(), histogram.total()), (Some(7), 9));
-        assert_eq!(histogram, DistanceHistogram::from_dense(&[0, 0, 6, 0, 0, 0, 0, 3, 0]));
+        assert_eq!(histogram, [(2, 6), (7, 3)].into_iter().collect());
     }
 
     #[test]

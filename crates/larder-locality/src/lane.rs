@@ -19,6 +19,7 @@ mod lru;
 #[cfg(test)]
 pub(crate) mod naive;
 mod no_allocate;
+mod parts;
 mod ranked;
 mod read_only;
 mod scaled;
@@ -33,6 +34,7 @@ pub use classes::ClassCounter;
 pub use exact::Exact;
 pub use lru::LruModel;
 pub use no_allocate::NoAllocateModel;
+pub use parts::LruPart;
 pub use read_only::ReadOnlyModel;
 pub use scaled::{Heat, Scaled, Totals};
 
@@ -57,7 +59,7 @@ pub trait Model: Send {
         let _ = record;
     }
 
-    /// Tell what has happened in caches already, but is told only at a block's next access: dirty blocks that were
+    /// Tell what has happened in caches already, but is told only at a later access to its block: dirty blocks that were
     /// evicted since. Nothing changes.
     fn settle(&self, record: &mut impl Record) {
         let _ = record;

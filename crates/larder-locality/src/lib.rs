@@ -5,8 +5,8 @@
 //! access to a known block, the useful one (URD; ECI-Cache, section 4) only for those that a cache can serve: reads of
 //! a block that was read or written before. Both are counted over all accesses.
 //!
-//! [`ReuseTracker`] observes accesses as they come and gives [`EpochFindings`] at the end of every epoch; [`HitCurve`]
-//! is the hit ratio over cache size that follows from them (ECI-Cache, Algorithm 2).
+//! [`Analyzer`] observes a sample of the accesses as they come, and gives curves at any time, and [`EpochFindings`] at the
+//! end of every epoch; [`HitCurve`] is the hit ratio over cache size that follows from those (ECI-Cache, Algorithm 2).
 //!
 //! The crate is pure: no clock, no I/O, and the same accesses always give the same findings.
 
@@ -20,13 +20,11 @@ mod class;
 mod curve;
 mod curves;
 mod findings;
-mod index;
 mod sampled;
 mod sampling;
 mod size_curve;
 mod stretch;
 mod timeline;
-mod tracker;
 
 pub use bank::{Bank, BankCurve, BankError, Reach};
 pub use block::{block_key, blocks_of};
@@ -39,4 +37,3 @@ pub use sampled::{Analyzer, AnalyzerConfig, BlockRequest, PoliciesDiffer, Sample
 pub use sampling::Sampling;
 pub use size_curve::SizeCurve;
 pub use stretch::{BlockId, Op, Piece, Stretch};
-pub use tracker::{MAX_TRACKED_BLOCKS, ReuseTracker};

@@ -5,18 +5,19 @@
 //! accesses in all are counted exactly.
 //!
 //! **A sample of bounded size** ([`Sampling::Blocks`]). Where SHARDS lets go of the block with the highest hash whenever one
-//! too many is sampled (section 3.4), here an eighth of the sample goes at once, which takes constant time a block. Blocks that are no
+//! too many is sampled, here an eighth of the sample goes at once, which takes constant time a block. Blocks that are no
 //! longer sampled leave the stacks as if they had never been accessed.
 //!
 //! **Requests of several blocks** are hits where all their blocks are (Centaur's rule). A request of `k` blocks is seen if
-//! any of them is sampled, which happens with a chance of about `1 - (1 - R)^k` at rate `R`: it stands for one over that, and the largest size of its
-//! sampled blocks counts for all. So blocks of a request are taken to have been accessed together before,
-//! as they mostly were; the hits of requests whose blocks are not come out too high.
+//! any of them is sampled, with a chance of `1 - (1 - R)^k` at rate `R`: it stands for one over that many, and the largest
+//! size of its sampled blocks counts for all of them. So the blocks of a request are taken to have been accessed together
+//! before, as they mostly were; where they were not (a log whose last block is written again with each append) the hits
+//! by request come out too high, by up to five in a hundred on recorded disks.
 
 use std::ops::Range;
 
 use crate::lane::Totals;
-use crate::sampling::{Chances, Filter};
+use crate::sampling::Filter;
 use crate::{
     AccessKind, BlockId, Blocks, ClassCounts, CurvePolicy, EpochFindings, MAX_BLOCKS, Op, PolicyCurves,
     RequestClass, Sampling,
@@ -37,11 +38,12 @@ mod sample;
 pub struct AnalyzerConfig {
     /// The caches whose curves are wanted.
     pub policies: Vec<CurvePolicy>,
-    /// Which blocks to look at. [`Sampling::Exact`] is a rate of 1: then distances are exact, and sizes too up to 127;
-    /// larger ones are within 0.8 %.
+    /// Which blocks to look at. [`Sampling::Exact`] is a rate of 1; the sizes of its curves are exact up to 127, and
+    /// within 0.8 % above.
     pub sampling: Sampling,
-    /// How many blocks of a stack of [`CurvePolicy::WriteThrough`] to remember at least, as long as the sample has bounds: older ones may be forgotten, and count
-    /// as new when they come back. `u64::MAX` remembers all.
+    /// The most recently used blocks to be remembered at least, `u64::MAX` for all. When a sample is full, older ones are
+    /// forgotten before the rate is lowered, and count as new if they come back: so a scan of a large disk does not
+    /// lower it for good.
     pub history_blocks: u64,
     /// Chooses the sampled blocks.
     pub seed: u64,
@@ -67,7 +69,6 @@ impl BlockRequest {
 /// Analyzes a stream of requests from a sample of the blocks.
 pub struct Analyzer {
     filter: Filter,
-    chances: Chances,
     policies: Vec<CurvePolicy>,
     /// Blocks sampled at most.
     most: u32,
@@ -101,7 +102,6 @@ impl Analyzer {
         let filter = Filter::new(rate, config.seed);
         Self {
             filter,
-            chances: Chances::new(filter.rate()),
             policies: config.policies.clone(),
             most,
             history_blocks: config.history_blocks,
@@ -127,7 +127,7 @@ impl Analyzer {
     /// Many requests, faster than one by one.
     pub fn observe_all(&mut self, requests: &[BlockRequest]) {
         for requests in requests.chunks(TOGETHER) {
-            let (mut seen, mut count) = ([0u8; TOGETHER], 0);
+            let (mut seen, mut count) = ([0u16; TOGETHER], 0);
             let mut totals = Totals::default();
             for (at, request) in (0..).zip(requests) {
                 totals.count(request.op, request.blocks.into());
@@ -213,7 +213,10 @@ impl Analyzer {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.blocks.memory_bytes() + self.sample.memory_bytes() + self.lanes.memory_bytes()
+        size_of::<Self>()
+            + self.blocks.memory_bytes()
+            + self.sample.memory_bytes()
+            + self.lanes.memory_bytes()
     }
 
     /// True if something is to be done for a request, besides counting it.
@@ -238,7 +241,9 @@ impl Analyzer {
             Op::Populate => self.lanes.populate(),
             // Nothing of it could be sampled.
             Op::Read | Op::Write if keys.is_empty() => self.lanes.end_request(op, 1.0),
-            Op::Read | Op::Write if any => self.lanes.end_request(op, 1.0 / self.chances.any(keys)),
+            Op::Read | Op::Write if any => {
+                self.lanes.end_request(op, 1.0 / self.filter.chance_of_any(keys.end - keys.start))
+            }
             Op::Read | Op::Write => {}
         }
     }
@@ -252,7 +257,8 @@ impl Analyzer {
         };
         let Some(block) = self.number(key, hash) else { return false };
         let seen = self.sample.access(block, hash, kind);
-        let (scale, heat) = (1.0 / self.rate(), if kind == AccessKind::Read { seen.heat.reads } else { seen.heat.writes });
+        let (scale, heat) =
+            (1.0 / self.rate(), if kind == AccessKind::Read { seen.heat.reads } else { seen.heat.writes });
         self.classes.count(RequestClass::of(seen.last, kind), scale, heat);
         self.touched += if seen.new { scale } else { 0.0 };
         self.lanes.block(op, block, seen.heat);
@@ -294,6 +300,8 @@ impl Analyzer {
         self.sample.retain(&renumbered);
         self.lanes.retain(&renumbered);
         self.lanes.set_rate(self.rate());
-        self.chances = Chances::new(self.rate());
     }
 }
+
+#[cfg(test)]
+mod tests;

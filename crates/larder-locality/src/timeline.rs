@@ -64,8 +64,13 @@ impl Timeline {
 
     /// Live slots at the start, and free ones in proportion.
     pub(crate) fn with_room(live: u32) -> Self {
-        let slots = live.saturating_mul(SLOTS_PER_LIVE).clamp(2 * SLOTS_PER_CHUNK, SLOTS_MAX);
-        Self::new(live, slots)
+        Self::with_room_for(live, 0)
+    }
+
+    /// Live slots at the start, and free ones in proportion to them and to `more` to come: for those at least.
+    pub(crate) fn with_room_for(live: u32, more: u32) -> Self {
+        let slots = live.saturating_add(more).saturating_mul(SLOTS_PER_LIVE);
+        Self::new(live, slots.clamp(2 * SLOTS_PER_CHUNK, SLOTS_MAX))
     }
 
     /// The slot that the next [`Timeline::push`] takes.
@@ -81,6 +86,11 @@ impl Timeline {
     /// True when there is no slot left to push.
     pub(crate) fn is_full(&self) -> bool {
         self.next as usize == self.words.len() * SLOTS_PER_WORD as usize
+    }
+
+    /// Slots left to push.
+    pub(crate) fn room(&self) -> u32 {
+        (self.words.len() * SLOTS_PER_WORD as usize - self.next as usize) as u32
     }
 
     /// Take the next slot. The timeline must not be full.
@@ -253,10 +263,42 @@ mod tests {
             let mut timeline = Timeline::new(live, 1024);
             check(&timeline);
             while !timeline.is_full() {
+                assert_eq!(timeline.room(), 1024 - timeline.next());
                 timeline.push();
             }
             assert_eq!((timeline.next, timeline.live), (1024, 1024));
             check(&timeline);
+        }
+    }
+
+    /// Three levels of nodes: every few slots are erased, with the count after each held against the count of all later.
+    #[test]
+    fn large_timelines_count_alike() {
+        let slots = SLOTS_PER_WORD * (WORDS_PER_GROUP * FANOUT * FANOUT) as u32 + 3 * SLOTS_PER_CHUNK;
+        let mut timeline = Timeline::new(slots / 3, slots);
+        let mut step = 1;
+        let mut erase = |timeline: &mut Timeline, from: u32| {
+            let mut slot = from;
+            while slot < timeline.next() {
+                if timeline.words[word_of(slot)] & bit(slot) != 0 {
+                    timeline.erase(slot);
+                }
+                step = step * 5 % 1009;
+                slot += step;
+            }
+        };
+        erase(&mut timeline, 7);
+        (timeline.next()..slots).for_each(|_| timeline.push());
+        erase(&mut timeline, 0);
+        assert!(timeline.is_full() && timeline.levels.len() == 3);
+        let (mut before, ranks) = (0, timeline.ranks());
+        for slot in 0..slots {
+            let live = u32::from(timeline.words[word_of(slot)] & bit(slot) != 0);
+            assert_eq!(
+                (ranks.rank(slot), timeline.live_after(slot)),
+                (before, timeline.live() - before - live)
+            );
+            before += live;
         }
     }
 

@@ -5,20 +5,27 @@
 
 use std::path::Path;
 
-use larder_locality::{AccessKind, EpochFindings, ReuseTracker, block_key, blocks_of};
+use larder_locality::{
+    Analyzer, AnalyzerConfig, CurvePolicy, EpochFindings, Op, Sampling, block_key, blocks_of,
+};
 use larder_trace::{Generator, Pattern, Request, RequestKind, Workload};
 
 const BLOCK_BYTES: u32 = 4096;
 
-fn observe(tracker: &mut ReuseTracker, request: Request) {
-    let kind = match request.kind {
-        RequestKind::Read => AccessKind::Read,
-        RequestKind::Write => AccessKind::Write,
+fn analyzer() -> Analyzer {
+    let policies = vec![CurvePolicy::WriteThrough];
+    Analyzer::new(&AnalyzerConfig { policies, sampling: Sampling::Exact, history_blocks: u64::MAX, seed: 1 })
+}
+
+fn observe(analyzer: &mut Analyzer, request: Request) {
+    let op = match request.kind {
+        RequestKind::Read => Op::Read,
+        RequestKind::Write => Op::Write,
         RequestKind::Flush | RequestKind::Discard => return,
     };
     let blocks = blocks_of(request.offset, request.len.into(), BLOCK_BYTES);
     let volume = request.volume as u16;
-    tracker.observe_blocks(block_key(volume, blocks.start)..block_key(volume, blocks.end), kind);
+    analyzer.observe(op, block_key(volume, blocks.start)..block_key(volume, blocks.end));
 }
 
 /// CR, CW, RAR, RAW, WAR, WAW in percent with one decimal.
@@ -40,11 +47,11 @@ fn check_generated() {
         interval_ns: 1,
     };
     let writes = Workload { requests: 1000, read_share: 0.0, ..pass };
-    let mut tracker = ReuseTracker::new(1 << 20);
+    let mut analyzer = analyzer();
     Generator::new(&[pass, writes], 0, 1)
         .expect("sensible")
-        .for_each(|request| observe(&mut tracker, request));
-    let findings = tracker.finish_epoch();
+        .for_each(|request| observe(&mut analyzer, request));
+    let findings = analyzer.finish_epoch();
     assert_eq!(percents(&findings), ["33.3", "0.0", "33.3", "0.0", "33.3", "0.0"]);
     assert_eq!((findings.urd_blocks(), findings.trd_blocks(), findings.footprint_blocks), (1000, 1000, 1000));
     assert_eq!((findings.hit_curve().hits(999), findings.hit_curve().hits(1000)), (0, 1000));
@@ -56,10 +63,10 @@ fn check(name: &str, accesses: u64, footprint_gib: &str, expected: [&str; 6]) {
         eprintln!("NOTE: ../shared/traces/recorded/{name} is absent: a generated workload takes its place");
         return check_generated();
     }
-    let mut tracker = ReuseTracker::new(1 << 24);
+    let mut analyzer = analyzer();
     let trace = larder_trace::open(file).expect("the trace can be opened");
-    trace.for_each(|request| observe(&mut tracker, request.expect("every line of the trace is good")));
-    let findings = tracker.finish_epoch();
+    trace.for_each(|request| observe(&mut analyzer, request.expect("every line of the trace is good")));
+    let findings = analyzer.finish_epoch();
     assert_eq!(findings.accesses, accesses);
     assert_eq!(format!("{:.3}", findings.footprint_blocks as f64 / f64::from(1 << 18)), footprint_gib);
     assert_eq!(percents(&findings), expected);

@@ -70,9 +70,11 @@ impl<'a> Fitted<'a> {
         Fitted { bars, names, amounts, ruler, width }
     }
 
-    /// The room that the names need left of the plot area.
-    pub fn gutter(&self) -> f64 {
-        furniture::widest(self.names.iter().map(String::as_str)) + GAP
+    /// The room that names and labels need left and right of the plot area.
+    pub fn sides(&self) -> (f64, f64) {
+        let names = furniture::widest(self.names.iter().map(String::as_str)) + GAP;
+        let (left, right) = furniture::overhang(&self.ruler, self.width);
+        (names.max(left), right - (PLOT_WIDTH - self.width))
     }
 
     /// From the upper edge of the heading to the lower edge of the labels of the axis.

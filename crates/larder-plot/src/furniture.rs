@@ -50,6 +50,14 @@ pub(crate) fn x_labels_fit(ruler: &Ruler, width: f64) -> bool {
     })
 }
 
+/// How far the labels of an x axis of this length hang over its left and its right end.
+pub(crate) fn overhang(ruler: &Ruler, width: f64) -> (f64, f64) {
+    let half = |tick: &Tick| text::room(&tick.label, SMALL, Weight::Regular) / 2.0;
+    let at = |tick: &Tick| ruler.place(tick.value) * width;
+    let most = |beyond: &dyn Fn(&Tick) -> f64| ruler.ticks.iter().map(beyond).fold(0.0, f64::max);
+    (most(&|tick| half(tick) - at(tick)), most(&|tick| at(tick) + half(tick) - width))
+}
+
 /// The room that the widest of these labels needs.
 pub(crate) fn widest<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
     labels.map(|label| text::room(label, SMALL, Weight::Regular)).fold(0.0, f64::max)

@@ -17,7 +17,7 @@ use crate::text::{self, Weight};
 
 /// Around everything.
 const MARGIN: f64 = 24.0;
-/// Between the panels and the legend: half of a tick label hangs over into it.
+/// Between the panels and the legend, at least: half of a tick label hangs over into it.
 const LEGEND_GAP: f64 = 44.0;
 /// Between the panels and a legend above them.
 const BELOW_LEGEND: f64 = 12.0;
@@ -28,14 +28,15 @@ pub(crate) fn scene(chart: &Chart) -> Scene {
     let keys = chart.keys();
     let styles = style::styles(chart);
     let fitted: Vec<Fitted> = chart.parts.iter().map(Fitted::new).collect();
-    let gutter = fitted.iter().map(Fitted::gutter).fold(0.0, f64::max);
-    let left = MARGIN + gutter;
+    let sides = fitted.iter().map(Fitted::sides);
+    let (gutter, overhang) = sides.fold((0.0, 0.0), |a: (f64, f64), b| (a.0.max(b.0), a.1.max(b.1)));
+    let (left, legend_gap) = (MARGIN + gutter, LEGEND_GAP.max(overhang + 8.0));
 
     let (mut items, body_top) = header(chart, gutter + PLOT_WIDTH);
     let gaps = PANEL_GAP * fitted.len().saturating_sub(1) as f64;
     let body_height = fitted.iter().map(Fitted::height).sum::<f64>() + gaps;
     let legend = Legend::new(&keys, (PLOT_WIDTH, body_height));
-    let legend_left = if legend.above { left } else { left + PLOT_WIDTH + LEGEND_GAP };
+    let legend_left = if legend.above { left } else { left + PLOT_WIDTH + legend_gap };
     items.push(legend.draw((legend_left, body_top), &styles));
 
     let panels_top = if legend.above { body_top + legend.height() + BELOW_LEGEND } else { body_top };
@@ -47,7 +48,7 @@ pub(crate) fn scene(chart: &Chart) -> Scene {
     let bottom = panels_top + body_height;
 
     let right =
-        if legend.above { left + PLOT_WIDTH + LEGEND_GAP } else { legend_left + legend.width() + MARGIN };
+        if legend.above { left + PLOT_WIDTH + legend_gap } else { legend_left + legend.width() + MARGIN };
     let (width, height) = (right.ceil(), (bottom.max(body_top + legend.height()) + MARGIN).ceil());
     let paper = Shape::rect("paper", (0.0, 0.0), (width, height), PAPER);
     items.insert(0, Item::Shape(paper));
@@ -68,10 +69,11 @@ impl<'a> Fitted<'a> {
         }
     }
 
-    fn gutter(&self) -> f64 {
+    /// The room it needs left and right of the plot area.
+    fn sides(&self) -> (f64, f64) {
         match self {
-            Fitted::Panel(panel) => panel.gutter(),
-            Fitted::Bars(bars) => bars.gutter(),
+            Fitted::Panel(panel) => panel.sides(),
+            Fitted::Bars(bars) => bars.sides(),
         }
     }
 

@@ -55,9 +55,12 @@ impl<'a> Fitted<'a> {
         Fitted { panel, x, y, height }
     }
 
-    /// The room that the labels of the y axis need left of the plot area.
-    pub fn gutter(&self) -> f64 {
-        furniture::widest(self.y.ticks.iter().map(|tick| tick.label.as_str())) + 8.0
+    /// The room that labels need left and right of the plot area.
+    pub fn sides(&self) -> (f64, f64) {
+        let labels = furniture::widest(self.y.ticks.iter().map(|tick| tick.label.as_str())) + 8.0;
+        let (left, right) = furniture::overhang(&self.x, PLOT_WIDTH);
+        let scale = self.panel.map().map_or(0.0, map::overhang);
+        (labels.max(left), right.max(scale))
     }
 
     /// From the upper edge of the heading to the lower edge of the x axis' title or the note.

@@ -80,6 +80,8 @@ fn bands_fill_the_whole() {
         tips(&document, "column"),
         ["0: CR 20.00 %; RAR 30.00 %; WAW 50.00 %", "1 min: CR 50.00 %; RAR 50.00 %; WAW 0.00 %"]
     );
+    let hits: Vec<[f64; 4]> = all(&document, "hit").into_iter().map(bounds).collect();
+    assert!(near(hits[0][0], left) && near(hits[0][2], hits[1][0]) && near(hits[1][2], right), "{hits:?}");
     let labels: Vec<_> = all(&document, "name").iter().filter_map(Node::text).collect();
     assert_eq!((areas.len(), labels), (3, names.to_vec()), "the legend goes down as the bands do");
     assert_eq!(all(&document, "swatch").len(), 3);
@@ -115,6 +117,22 @@ fn a_histogram_stands_on_the_axis_and_ends_with_its_last_bin() {
         let outlines = all(&document, "halo");
         assert_eq!(outlines.len(), 2);
         assert_eq!(tips(&document, "column")[2], "4: TRD 80; URD 40");
+    }
+}
+
+#[test]
+fn areas_show_zero_even_far_from_it() {
+    let curve = Series::new("CR", [(0.0, 0.9), (60.0, 0.8)]);
+    let panel = || Panel::new(Axis::new("Time", Unit::Seconds), Axis::new("Share", Unit::Ratio));
+    for (panel, from_zero) in [
+        (panel().series(curve.clone()), false),
+        (panel().series(curve.clone().filled()), true),
+        (panel().series(curve).stacked(), true),
+    ] {
+        let svg = Chart::new("t").panel(panel).svg();
+        let document = Document::parse(&svg).expect("well-formed");
+        let ticks: Vec<_> = all(&document, "tick").iter().filter_map(Node::text).collect();
+        assert_eq!(ticks.contains(&"0 %"), from_zero, "{ticks:?}");
     }
 }
 

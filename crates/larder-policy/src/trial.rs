@@ -89,6 +89,7 @@ impl<P: Candidate> Trial<P> {
     }
 
     /// A request, or a part of one, accesses the blocks in `range`, one after the other.
+    #[inline]
     pub fn accesses(
         &mut self,
         action: Action,
@@ -126,6 +127,7 @@ impl<P: Candidate> Trial<P> {
     }
 
     /// All blocks of a request were accessed. True if all of them were hits.
+    #[inline]
     pub fn end_request(&mut self, action: Action) -> bool {
         let all_hit = !std::mem::take(&mut self.missed);
         let (hit, counters) = (u64::from(all_hit), &mut self.counters);

@@ -1,7 +1,8 @@
-//! How far miniature simulation is from full simulation: `bank_error POLICIES WRITES SAMPLES SEEDS TRACE...`.
+//! How far miniature simulation is from full simulation: `bank_error POLICIES WRITES SAMPLES SEEDS TRACE...`, lists separated by commas, a trace a file or `gen:SPEC`.
 //!
-//! For each trace (a file, or `gen:SPEC`), kind of cache, and sample size a line of JSON: the largest and the mean absolute error of the hit ratios by block and by request, and the largest and the mean
-//! relative error of the SSD's writes, over the sizes of the bank that are below the footprint, for each seed. Lists are separated by commas.
+//! For each trace, kind of cache, sample size and seed a line of JSON: over the sizes of the bank up to the footprint, the worst and the mean error of the hit ratios by block and by request,
+//! of the SSD's writes as a share of the block accesses, and of the SSD's writes relative to what they are, where those are at least 5 % of the accesses (what is
+//! rare is rare in a sample too).
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,6 +13,9 @@ use larder_policy::spec::CachingSpec;
 use larder_policy::trial::Counters;
 use larder_sim::{BlockSize, Plan, Requests, RunSpec, simulate};
 use larder_trace::{GeneratorSpec, Request, RequestKind};
+
+/// Share of the accesses from which on SSD writes are common enough to look at their relative error.
+const COMMON: f64 = 0.05;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -60,18 +64,20 @@ fn measure(
     let points = bank.curves().swap_remove(0).points;
     let sizes: Vec<_> = points.iter().map(|&(blocks, _)| blocks).collect();
     simulate_missing(requests, kind, &sizes, full)?;
-    let (mut blocks, mut by_request, mut writes) = (Errors::default(), Errors::default(), Errors::default());
+    let [mut blocks, mut by_request, mut writes, mut relative] = [(); 4].map(|()| Errors::default());
     for (size, counters) in &points {
         let Some(exact) = full.get(size) else { continue };
         blocks.add(*size, hit_ratio(counters) - hit_ratio(exact));
         by_request.add(*size, request_hit_ratio(counters) - request_hit_ratio(exact));
-        if exact.ssd_writes() > 0 {
-            writes.add(*size, counters.ssd_writes() as f64 / exact.ssd_writes() as f64 - 1.0);
+        let error = ssd_share(counters) - ssd_share(exact);
+        writes.add(*size, error);
+        if ssd_share(exact) >= COMMON {
+            relative.add(*size, error / ssd_share(exact));
         }
     }
     let (caching, write) = kind;
     println!(
-        r#"{{"trace": "{trace}", "policy": "{caching}", "write": "{write}", "sample": {sample}, "seed": {seed}, "rate": {}, "sizes": {}, "hit_ratio": {blocks}, "request_hit_ratio": {by_request}, "ssd_writes": {writes}}}"#,
+        r#"{{"trace": "{trace}", "policy": "{caching}", "write": "{write}", "sample": {sample}, "seed": {seed}, "rate": {}, "sizes": {}, "hit_ratio": {blocks}, "request_hit_ratio": {by_request}, "ssd_writes": {writes}, "ssd_writes_relative": {relative}}}"#,
         bank.rate(),
         blocks.count,
     );
@@ -132,6 +138,11 @@ fn hit_ratio(counters: &Counters) -> f64 {
 
 fn request_hit_ratio(counters: &Counters) -> f64 {
     ratio(counters.request_hits, counters.requests)
+}
+
+/// Blocks written to the SSD for each block accessed.
+fn ssd_share(counters: &Counters) -> f64 {
+    ratio(counters.ssd_writes(), counters.block_reads + counters.block_writes)
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {

@@ -21,6 +21,7 @@ mod hot;
 mod intake;
 mod jobs;
 mod map;
+mod parts;
 mod places;
 mod sampled;
 mod stretches;
@@ -67,6 +68,11 @@ fn jobs<E>(plan: &AnalysisPlan) -> Result<Vec<Job>, SimError<E>> {
         jobs.push(Job::Bank(Box::new(bank)));
     }
     jobs.push(Job::Places(Box::new(Places::new(plan.block))));
+    // Each job and the reading can keep a thread busy.
+    let idle = plan.threads.get().saturating_sub(jobs.len() + 1);
+    if idle > 0 {
+        jobs.iter_mut().for_each(|job| job.spread(idle + 1));
+    }
     Ok(jobs)
 }
 

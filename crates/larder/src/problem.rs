@@ -79,7 +79,9 @@ impl From<SimError<TraceError>> for Problem {
             }
             SimError::Bank(_) => "ask for other policies",
             SimError::TooManySegments(_) => "give a larger --block",
-            SimError::TooManyBlocks(_) => "look at a sample of them (--sample 8192), or give a larger --block",
+            SimError::TooManyBlocks(_) => {
+                "look at a sample of them (--sample 8192), or give a larger --block"
+            }
         };
         Self::new(error, help)
     }

@@ -22,9 +22,13 @@ impl Request {
         self.pull = self.pull.max(pull);
     }
 
-    /// How it is to be counted, at a rate of sampling; none if no block of it is in the sample.
+    /// How it is to be counted, at a rate of sampling; none if it has blocks, but none in the sample.
     pub(super) fn end(self, rate: f64) -> Option<End> {
-        let weight = 1.0 / (1.0 - (1.0 - rate).powf(self.blocks as f64));
+        if self.blocks == 0 {
+            return Some(End { weight: 1.0, pull: 0.0 });
+        }
+        // 1 / (1 - (1 - R)^k), also where R is so small that it would be lost.
+        let weight = -1.0 / ((-rate).ln_1p() * self.blocks as f64).exp_m1();
         self.sampled.then(|| End { weight, pull: f64::from(self.pull) * weight * (weight - 1.0) })
     }
 }
@@ -77,7 +81,7 @@ impl Batch {
         }
     }
 
-    /// The blocks since the last piece are the rest of a request. One without an end has none.
+    /// The blocks since the last piece are the rest of a request. One that is not to be counted has none.
     pub(super) fn end_request(&mut self, action: Action, end: Option<End>) {
         if end.is_some() {
             self.pieces.push(Piece { action, to: self.keys.len(), end });

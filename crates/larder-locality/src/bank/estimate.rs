@@ -35,6 +35,12 @@ impl Totals {
         }
     }
 
+    /// Reads among the accesses to blocks.
+    fn read_share(&self) -> f64 {
+        let all = self.block_reads + self.block_writes;
+        if all > 0.0 { self.block_reads / all } else { 0.0 }
+    }
+
     pub(super) fn fade(&mut self, keep: f64) {
         let Self { block_reads, block_writes, read_requests, write_requests, discards } = self;
         for total in [block_reads, block_writes, read_requests, write_requests, discards] {
@@ -43,7 +49,12 @@ impl Totals {
     }
 }
 
-/// How a total is divided. A *pull* tells how much a part has to do with the total's error: the more often a block was accessed, the more its being in the sample or not moves the estimate.
+/// How many standard deviations of the sample's own an error may have before a block outside of the sample must be to
+/// blame for it.
+const DEVIATIONS: f64 = 2.0;
+
+/// How a total is divided. A *pull* tells how much a part has to do with the total's error: the more often a block was
+/// accessed, the more its being in the sample or not moves the estimate.
 #[derive(Clone, Copy, Debug)]
 struct Shares<const N: usize> {
     counts: [f64; N],
@@ -57,14 +68,17 @@ impl<const N: usize> Default for Shares<N> {
 }
 
 impl<const N: usize> Shares<N> {
-    /// The parts of a total that is known: what the parts miss of it, or have too much, goes where the pulls are.
-    fn parts(&self, total: f64) -> [f64; N] {
+    /// The parts of a total that is known. What the counts miss of it, or have too much, goes where the pulls are. If it is
+    /// so much that they do not explain it, blocks hotter than any in the sample are missing: that becomes what `hot` says.
+    fn parts(&self, total: f64, hot: [f64; N]) -> [f64; N] {
         let error = total - self.counts.iter().sum::<f64>();
-        let by = if self.pulls.iter().any(|&pull| pull > 0.0) { &self.pulls } else { &self.counts };
-        let pull: f64 = by.iter().sum();
+        let pull: f64 = self.pulls.iter().sum();
+        // The sum of pulls is half of that of squared counts, which is the variance.
+        let explained = if error <= DEVIATIONS * (2.0 * pull).sqrt() && pull > 0.0 { error } else { 0.0 };
         let mut parts = self.counts;
-        if pull > 0.0 {
-            parts.iter_mut().zip(by).for_each(|(part, by)| *part = (*part + error * by / pull).max(0.0));
+        for at in 0..N {
+            let share = if pull > 0.0 { self.pulls[at] / pull } else { 0.0 };
+            parts[at] = (parts[at] + explained * share + (error - explained) * hot[at]).max(0.0);
         }
         // Where a part would have become negative, the others have too much now.
         let sum: f64 = parts.iter().sum();
@@ -98,23 +112,26 @@ impl Accesses {
         let weight = 1.0 / rate;
         for at in 0..3 {
             self.blocks.counts[at] += outcomes[at] as f64 * weight;
-            // A block's accesses are in the estimate times `weight`, with a probability of `1 / weight`: the variance of that.
+            // A block's accesses are in the estimate times `weight`, with a probability of `1 / weight`: the variance
+            // of that.
             self.blocks.pulls[at] += pulls[at] as f64 * weight * (weight - 1.0);
         }
     }
 
-    /// Hits, blocks that entered, and all, which are `total`.
-    fn blocks(&self, total: f64) -> (u64, u64, u64) {
-        let [hit, entered, _] = self.blocks.parts(total);
+    /// Hits, blocks that entered, and all, which are `total`. Of accesses to hot blocks a share `hits`, the others enter,
+    /// or pass if they do not hit at all.
+    fn blocks(&self, total: f64, hits: f64) -> (u64, u64, u64) {
+        let others = if hits > 0.0 { [1.0 - hits, 0.0] } else { [0.0, 1.0] };
+        let [hit, entered, _] = self.blocks.parts(total, [hits, others[0], others[1]]);
         let all = total.round() as u64;
         let hit = (hit.round() as u64).min(all);
         (hit, (entered.round() as u64).min(all - hit), all)
     }
 
-    /// Requests that hit, and all, which are `total`.
-    fn requests(&self, total: f64) -> (u64, u64) {
+    /// Requests that hit, and all, which are `total`. Of requests for hot blocks a share `hits`.
+    fn requests(&self, total: f64, hits: f64) -> (u64, u64) {
         let all = total.round() as u64;
-        ((self.requests.parts(total)[0].round() as u64).min(all), all)
+        ((self.requests.parts(total, [hits, 1.0 - hits])[0].round() as u64).min(all), all)
     }
 
     fn fade(&mut self, keep: f64) {
@@ -167,10 +184,12 @@ impl Tally {
 
     /// The counts of the cache that is stood for.
     pub(super) fn estimate(&self, totals: &Totals, write: WritePolicy) -> Counters {
-        let (read_hits, fills, block_reads) = self.reads.blocks(totals.block_reads);
-        let (write_hits, entered, block_writes) = self.writes.blocks(totals.block_writes);
-        let (read_request_hits, read_requests) = self.reads.requests(totals.read_requests);
-        let (write_request_hits, write_requests) = self.writes.requests(totals.write_requests);
+        // A hot block is resident; under `ro`, unless it was written last.
+        let [reads, writes] = if write.invalidates() { [totals.read_share(), 0.0] } else { [1.0, 1.0] };
+        let (read_hits, fills, block_reads) = self.reads.blocks(totals.block_reads, reads);
+        let (write_hits, entered, block_writes) = self.writes.blocks(totals.block_writes, writes);
+        let (read_request_hits, read_requests) = self.reads.requests(totals.read_requests, reads);
+        let (write_request_hits, write_requests) = self.writes.requests(totals.write_requests, writes);
         let dirty_evictions = self.dirty_evictions.round() as u64;
         let guest_writes = write_hits + entered;
         let backing_writes = match write {

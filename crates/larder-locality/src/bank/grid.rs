@@ -7,10 +7,15 @@ use super::MINI_BLOCKS_MIN;
 /// From each capacity to the next smaller one, and from a rate of sampling to the next lower one.
 pub(super) const STEP: f64 = FRAC_1_SQRT_2;
 
-/// Capacities of the small caches from `largest` down, in blocks of the sample. None for a largest of 0, else at least one.
+/// Capacities of the small caches from `largest` down, in blocks of the sample. None for a largest of 0, else at least
+/// one.
 pub(super) fn capacities(largest: u32) -> Vec<u32> {
     let smallest = MINI_BLOCKS_MIN.min(largest).max(1);
-    exact(largest).map(|blocks| blocks.round() as u32).take_while(|&blocks| blocks >= smallest).collect()
+    let rounded = exact(largest).map(|blocks| blocks.round() as u32);
+    let mut capacities: Vec<_> = rounded.take_while(|&blocks| blocks >= smallest).collect();
+    // Half of one block is rounded to one.
+    capacities.dedup();
+    capacities
 }
 
 /// The sizes that these capacities stand for.

@@ -2,7 +2,8 @@
 
 use larder_policy::trial::Action;
 
-/// Counts of reads and of writes by hash. Blocks whose hashes meet share a count, which says too much of the colder one.
+/// Counts of reads and of writes by hash. Blocks whose hashes meet share a count, which says too much of the colder
+/// one.
 #[derive(Debug)]
 pub(super) struct Popular {
     counts: Vec<[u32; 2]>,

@@ -94,7 +94,8 @@ fn threshold(rate: f64) -> u64 {
     (rate * 2f64.powi(64)) as u64
 }
 
-/// The hash that chooses (the finalizer of MurmurHash3). Not that of the index, whose slots would be crowded where hashes are alike.
+/// The hash that chooses (the finalizer of MurmurHash3). Not that of the index, whose slots would be crowded where
+/// hashes are alike.
 #[inline]
 fn mix(key: u64) -> u64 {
     let mixed = (key ^ (key >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -125,7 +125,7 @@ impl Model for BatchedModel {
     #[inline]
     fn write(&mut self, block: BlockId, record: &mut impl Record) -> u32 {
         let (depth, known) = self.access(block, record);
-        known.dirty = known.dirty.min(depth);
+        known.dirty = depth;
         depth
     }
 

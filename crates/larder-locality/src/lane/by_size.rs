@@ -153,8 +153,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn filled(adds: &[(u32, usize)], start: u32) -> BySize<2> {
-        let mut counts = BySize::default();
-        counts.counts = vec![[start; 2]; 8];
+        let mut counts = BySize { counts: vec![[start; 2]; 8], ..BySize::default() };
         adds.iter().for_each(|&(size, which)| counts.add(size, which));
         counts
     }

@@ -8,7 +8,7 @@
 //!
 //! Dirty blocks (Thompson and Smith, "Efficient (stack) algorithms for analysis of write-back and sector memories", ACM TOCS
 //! 7(1), 1989): for each block, the smallest cache in which it is dirty. A write makes it dirty in all; those too small to
-//! serve a later access have written it back by then, once. They are counted when the block is written again.
+//! serve a later access have written it back by then, once. They are counted when the block is written again or discarded.
 
 use std::collections::BinaryHeap;
 
@@ -18,103 +18,130 @@ use crate::timeline::Timeline;
 use super::share::Share;
 use super::{Model, NEVER, Record};
 
+mod join;
+
+pub(super) use join::UNWRITTEN;
+
 /// The stack of an LRU cache under `wb` and `wt`: a [`Model`].
 ///
-/// An access takes constant time up to a logarithm of the footprint over 512. Memory is proportional to the footprint: 8
-/// bytes a block, and one or two for the timeline.
-#[derive(Clone, Debug)]
+/// An access takes constant time up to a logarithm of the footprint. Memory is proportional to the footprint: 8 bytes a
+/// block, and one or two for the timeline.
+#[derive(Clone, Debug, Default)]
 pub struct LruModel {
     blocks: Vec<Known>,
+    places: Places,
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    /// Its slot; [`NEVER`] while no cache holds it.
+    slot: u32,
+    /// The smallest cache in which it is dirty; [`NEVER`] if it is clean.
+    pub(super) dirty: u32,
+}
+
+const UNKNOWN: Known = Known { slot: NEVER, dirty: NEVER };
+
+/// The places of the stack: live slots, of blocks and of holes.
+#[derive(Clone, Debug)]
+struct Places {
     timeline: Timeline,
     /// Slots of holes, the topmost first.
     holes: BinaryHeap<u32>,
 }
 
-/// What is known of a block.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    /// Its slot; [`NEVER`] while no cache holds it.
-    slot: u32,
-    /// The smallest cache in which it is dirty; [`NEVER`] if it is clean.
-    dirty: u32,
-}
-
-const UNKNOWN: Known = Known { slot: NEVER, dirty: NEVER };
-
-impl Default for LruModel {
+impl Default for Places {
     fn default() -> Self {
-        Self::new()
+        Self { timeline: Timeline::with_room(0), holes: BinaryHeap::new() }
     }
 }
 
 impl LruModel {
     /// An empty stack.
     pub fn new() -> Self {
-        Self { blocks: Vec::new(), timeline: Timeline::with_room(0), holes: BinaryHeap::new() }
+        Self::default()
     }
 
-    /// Bring a block to the top: where it was, and what is known of it, to be changed.
+    /// Bring a block to the top: the smallest cache that held it, and what is known of it, to be changed.
     #[inline]
-    fn touch(&mut self, block: BlockId) -> (u32, &mut Known) {
-        if self.timeline.is_full() {
-            self.compact();
+    pub(super) fn touch(&mut self, block: BlockId) -> (u32, &mut Known) {
+        if self.places.timeline.is_full() {
+            self.compact(0);
         }
         let block = block as usize;
         if block >= self.blocks.len() {
             self.blocks.resize(block + 1, UNKNOWN);
         }
         let known = &mut self.blocks[block];
-        let slot = std::mem::replace(&mut known.slot, self.timeline.next());
-        let size = if self.holes.is_empty() {
-            match slot {
-                NEVER => NEVER,
-                slot => self.timeline.take(slot) + 1,
-            }
-        } else {
-            fill_hole(&mut self.holes, &mut self.timeline, slot)
-        };
-        self.timeline.push();
+        let slot = std::mem::replace(&mut known.slot, self.places.timeline.next());
+        let size = self.places.leave(slot);
+        self.places.timeline.push();
         (size, known)
     }
 
-    /// Number the slots anew, without gaps.
+    /// Number the slots anew, without gaps, and make room for so many more places.
     #[cold]
     #[inline(never)]
-    fn compact(&mut self) {
-        let ranks = self.timeline.ranks();
+    pub(super) fn compact(&mut self, more: u32) {
+        let Places { timeline, holes } = &self.places;
+        let ranks = timeline.ranks();
         for known in self.blocks.iter_mut().filter(|known| known.slot != NEVER) {
             known.slot = ranks.rank(known.slot);
         }
-        self.holes = self.holes.iter().map(|&slot| ranks.rank(slot)).collect();
-        self.timeline = Timeline::with_room(self.timeline.live());
+        let holes = holes.iter().map(|&slot| ranks.rank(slot)).collect();
+        self.places = Places { timeline: Timeline::with_room_for(timeline.live(), more), holes };
     }
 }
 
-/// Take the slot of a block that enters or moves to the top, where there are holes: gives its size. The topmost hole, if it
-/// lies above, takes what the block pushes down; so the block's old place is free then.
-#[cold]
-fn fill_hole(holes: &mut BinaryHeap<u32>, timeline: &mut Timeline, slot: u32) -> u32 {
-    let hole = holes.peek().copied().filter(|&hole| slot == NEVER || hole > slot);
-    let size = match (slot, hole) {
-        (NEVER, _) => NEVER,
-        (slot, None) => return timeline.take(slot) + 1,
-        (slot, Some(_)) => timeline.live_after(slot) + 1,
-    };
-    if let Some(hole) = hole {
-        timeline.erase(hole);
-        holes.pop();
-        if slot != NEVER {
-            holes.push(slot);
+impl Places {
+    /// The size of a block at this slot; [`NEVER`] for one that is nowhere.
+    fn size(&self, slot: u32) -> u32 {
+        if slot == NEVER { NEVER } else { self.timeline.live_after(slot) + 1 }
+    }
+
+    /// A block moves from this slot to the top, or enters from nowhere: its size before.
+    #[inline]
+    fn leave(&mut self, slot: u32) -> u32 {
+        if !self.holes.is_empty() {
+            return self.leave_to_holes(slot);
+        }
+        match slot {
+            NEVER => NEVER,
+            slot => self.timeline.take(slot) + 1,
         }
     }
-    size
+
+    /// The same where there are holes. The topmost one, if it lies above the block, takes what the block pushes down, so that
+    /// the block's old place is a hole then.
+    #[inline(never)]
+    fn leave_to_holes(&mut self, slot: u32) -> u32 {
+        let size = self.size(slot);
+        match self.holes.peek().copied() {
+            Some(hole) if slot == NEVER || hole > slot => {
+                self.holes.pop();
+                self.timeline.erase(hole);
+                self.open(slot);
+            }
+            _ if slot == NEVER => {}
+            _ => self.timeline.erase(slot),
+        }
+        size
+    }
+
+    /// A block's place becomes a hole, if it has one.
+    fn open(&mut self, slot: u32) {
+        if slot != NEVER {
+            self.holes.push(slot);
+        }
+    }
 }
 
 impl Known {
     /// Tell of the caches that have written the block back since it was written: those too small to serve it from `size` on,
     /// or to have served it before.
     #[inline]
-    fn written_back(self, size: u32, record: &mut impl Record) {
+    pub(super) fn written_back(self, size: u32, record: &mut impl Record) {
         let until = self.dirty.max(size);
         if self.dirty != NEVER && until > 1 {
             record.written_back(1..until);
@@ -140,22 +167,18 @@ impl Model for LruModel {
     }
 
     fn discard(&mut self, block: BlockId, record: &mut impl Record) {
-        let Some(&Known { slot, .. }) = self.blocks.get(block as usize) else { return };
-        if slot == NEVER {
-            return;
-        }
-        let size = self.timeline.live_after(slot) + 1;
-        let known = &mut self.blocks[block as usize];
-        known.written_back(size, record);
+        let Some(known) = self.blocks.get_mut(block as usize) else { return };
+        let Known { slot, .. } = *known;
+        known.written_back(self.places.size(slot), record);
         *known = UNKNOWN;
-        self.holes.push(slot);
+        self.places.open(slot);
     }
 
     fn settle(&self, record: &mut impl Record) {
-        let ranks = self.timeline.ranks();
+        let timeline = &self.places.timeline;
+        let ranks = timeline.ranks();
         for known in self.blocks.iter().filter(|known| known.dirty != NEVER) {
-            let size = self.timeline.live() - ranks.rank(known.slot);
-            known.written_back(size, record);
+            known.written_back(timeline.live() - ranks.rank(known.slot), record);
         }
     }
 
@@ -168,32 +191,32 @@ impl Model for LruModel {
             if block != NEVER {
                 blocks[block as usize] = Known { dirty: share.size(known.dirty), ..known };
             } else if known.slot != NEVER {
-                self.timeline.erase(known.slot);
+                self.places.timeline.erase(known.slot);
             }
         }
         self.blocks = blocks;
-        let holes = std::mem::take(&mut self.holes).into_sorted_vec();
+        let holes = std::mem::take(&mut self.places.holes).into_sorted_vec();
         for (at, hole) in (0..).zip(holes) {
             match share.keeps(at) {
-                true => self.holes.push(hole),
-                false => self.timeline.erase(hole),
+                true => self.places.holes.push(hole),
+                false => self.places.timeline.erase(hole),
             }
         }
-        self.compact();
+        self.compact(0);
     }
 
     #[inline]
     fn warm(&self, blocks: &[BlockId]) -> u32 {
         let slot = |&block: &BlockId| self.blocks.get(block as usize).map_or(NEVER, |known| known.slot);
         let first = blocks.iter().fold(0, |sum, block| sum ^ slot(block));
-        let second = blocks.iter().fold(0, |sum, block| sum ^ self.timeline.warm(slot(block)));
+        let second = blocks.iter().fold(0, |sum, block| sum ^ self.places.timeline.warm(slot(block)));
         first ^ second as u32
     }
 
     fn memory_bytes(&self) -> usize {
         self.blocks.capacity() * size_of::<Known>()
-            + self.timeline.memory_bytes()
-            + self.holes.capacity() * size_of::<u32>()
+            + self.places.timeline.memory_bytes()
+            + self.places.holes.capacity() * size_of::<u32>()
     }
 }
 

@@ -1,12 +1,12 @@
 //! Counts over cache size that a sample of the blocks stands for.
 //!
 //! A block of a sample taken at rate `R` stands for `1 / R` blocks: each of its accesses counts so often, and a cache of `s`
-//! blocks of the sample is one of `(s - 1) / R + 1` blocks (SHARDS, FAST'15, section 3). What is recorded is scaled at once,
+//! blocks of the sample is one of `(s - 1) / R + 1` blocks (SHARDS, FAST'15). What is recorded is scaled at once,
 //! at the rate of its time, so that the rate may change. Sizes are counted in buckets: exact up to 127, at most 1/64 wide
-//! above, so that memory is bounded: below a quarter of a megabyte.
+//! above, so that memory is bounded: a few hundred kilobytes at most.
 //!
 //! How many accesses there are in all is known, and a sample seldom stands for just as many: a few hot blocks decide. SHARDS
-//! (section 4.2 there, "SHARDS-adj") counts the difference as hits of the smallest cache, since hot blocks are
+//! ("SHARDS-adj") counts the difference as hits of the smallest cache, since hot blocks are
 //! the ones that any cache serves. That fails where they are never served, as blocks are that are only written under `ro`.
 //! So here the difference is taken to have gone as the accesses to the hottest blocks of the sample went: with every count
 //! goes a second one, in which an access weighs as much as its block is hot.
@@ -122,6 +122,11 @@ impl Scaled {
         self.scale = 1.0 / rate;
     }
 
+    /// Nothing counted, at the same rate.
+    pub fn emptied(&self) -> Self {
+        Self { scale: self.scale, ..Self::new() }
+    }
+
     /// What is recorded next is about a block so hot.
     pub fn set_heat(&mut self, heat: Heat) {
         self.heat = heat;
@@ -144,8 +149,7 @@ impl Scaled {
 
     /// Add the counts of another one: of another time, or of other accesses.
     pub fn merge(&mut self, other: &Self) {
-        let Self { reads, writes, read_requests, write_requests, .. } = other;
-        for (accesses, other) in self.accesses_mut().into_iter().zip([reads, writes, read_requests, write_requests]) {
+        for (accesses, other) in self.accesses_mut().into_iter().zip(other.accesses()) {
             accesses.from.merge(&other.from);
             accesses.largest = accesses.largest.max(other.largest);
         }
@@ -166,7 +170,8 @@ impl Scaled {
         let largest = self.reads.largest.max(self.writes.largest);
         let changing = |buckets: &Buckets, most: u64| {
             let values = buckets.sums().map(|sum| by_writes.of(sum).clamp(0.0, most as f64));
-            curve(values, largest)
+            // Blocks stay dirty in caches larger than any hit needs.
+            curve(values, u64::MAX)
         };
         Counted {
             reads,
@@ -191,6 +196,10 @@ impl Scaled {
             0 => Some(0),
             from => Some((f64::from(from - 1) * self.scale) as u64 + 1),
         }
+    }
+
+    fn accesses(&self) -> [&Accesses; 4] {
+        [&self.reads, &self.writes, &self.read_requests, &self.write_requests]
     }
 
     fn accesses_mut(&mut self) -> [&mut Accesses; 4] {
@@ -247,9 +256,8 @@ impl Record for Scaled {
     }
 
     fn memory_bytes(&self) -> usize {
-        let accesses = [&self.reads, &self.writes, &self.read_requests, &self.write_requests];
         let changes = [&self.written_back, &self.moved_in, &self.invalidated];
-        let buckets = accesses.into_iter().map(|accesses| &accesses.from).chain(changes);
+        let buckets = self.accesses().into_iter().map(|accesses| &accesses.from).chain(changes);
         size_of::<Self>() + buckets.map(Buckets::memory_bytes).sum::<usize>()
     }
 }
@@ -266,7 +274,8 @@ impl Accesses {
     /// Counts of small sizes are the least certain: where they pass those of larger ones, they are lowered.
     fn hits(&self, total: u64) -> Vec<f64> {
         let correction = Correction::new(&self.from, total);
-        let mut hits: Vec<_> = self.from.sums().map(|sum| correction.of(sum).clamp(0.0, total as f64)).collect();
+        let mut hits: Vec<_> =
+            self.from.sums().map(|sum| correction.of(sum).clamp(0.0, total as f64)).collect();
         let mut least = total as f64;
         for hits in hits.iter_mut().rev() {
             least = least.min(*hits);
@@ -320,3 +329,6 @@ fn curve(values: impl IntoIterator<Item = f64>, largest: u64) -> SizeCurve {
     });
     SizeCurve::changing(steps)
 }
+
+#[cfg(test)]
+mod tests;

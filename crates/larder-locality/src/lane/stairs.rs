@@ -131,7 +131,9 @@ impl Stairs {
     pub(crate) fn lower(&mut self, places: Range<u32>) {
         if self.nodes[1].least != NONE && places.start < places.end {
             self.add_above(places.end, -1);
-            self.add_above(places.start, 1);
+            if places.start > 0 {
+                self.add_above(places.start, 1);
+            }
         }
     }
 

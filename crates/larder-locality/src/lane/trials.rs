@@ -27,9 +27,12 @@ pub(crate) fn hold_curves<M: Model>(
 pub(crate) fn hold_order<M: Model + Clone>(model: M, requests: &[Request], kept: &[bool], holes: bool) {
     let mut lane = Lane::new(model, Exact::new());
     feed(requests, 9, |stretch| lane.process(stretch));
-    let mut numbers = 0..;
-    let renumbered: Vec<_> =
-        kept.iter().map(|&kept| if kept { numbers.next().unwrap() } else { NEVER }).collect();
+    let mut numbers = 0;
+    let number = |&kept: &bool| {
+        numbers += BlockId::from(kept);
+        if kept { numbers - 1 } else { NEVER }
+    };
+    let renumbered: Vec<_> = kept.iter().map(number).collect();
     let stayed = (0..).zip(&renumbered).filter(|&(_, &now)| now != NEVER);
     let order = in_order(lane.model_mut(), stayed.map(|(old, _)| old));
     lane.model_mut().retain(&renumbered);

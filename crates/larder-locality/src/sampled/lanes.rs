@@ -7,7 +7,9 @@ use crate::{BlockId, CurvePolicy, Op, Piece, Stretch};
 trait AnyLane: Send {
     fn process(&mut self, stretch: &Stretch<'_>);
     fn record_mut(&mut self) -> &mut Scaled;
-    /// The counts, with those of what has happened and was not told yet.
+    /// What has happened and was not told yet.
+    fn pending(&self) -> Scaled;
+    /// The counts, with those pending.
     fn settled(&self) -> Scaled;
     fn retain(&mut self, renumbered: &[BlockId]);
     fn memory_bytes(&self) -> usize;
@@ -22,10 +24,15 @@ impl<M: Model> AnyLane for Lane<M, Scaled> {
         Lane::record_mut(self)
     }
 
+    fn pending(&self) -> Scaled {
+        let mut pending = self.record().emptied();
+        self.settle(&mut pending);
+        pending
+    }
+
     fn settled(&self) -> Scaled {
-        let mut record = self.record().clone();
-        record.set_heat(Heat::default());
-        self.settle(&mut record);
+        let mut record = self.pending();
+        record.merge(self.record());
         record
     }
 
@@ -127,8 +134,16 @@ impl Lanes {
         });
     }
 
+    /// Multiply all counts, those pending with the others: they will be told in full, so they are taken off beforehand.
     pub(super) fn decay(&mut self, factor: f64) {
-        self.each(|lane| lane.record_mut().decay(factor));
+        self.each(|lane| {
+            let mut pending = lane.pending();
+            let record = lane.record_mut();
+            record.merge(&pending);
+            record.decay(factor);
+            pending.decay(-1.0);
+            record.merge(&pending);
+        });
     }
 
     pub(super) fn retain(&mut self, renumbered: &[BlockId]) {

@@ -2,8 +2,8 @@
 
 use larder_locality::lane::{BatchedModel, Exact, Lane, LruModel, Model, NoAllocateModel, ReadOnlyModel};
 use larder_locality::{
-    Analyzer, AnalyzerConfig, AtSize, BlockRequest, Blocks, Counted, CurvePolicy, Op, Piece, PolicyCurves, Sampling,
-    Stretch,
+    Analyzer, AnalyzerConfig, AtSize, BlockRequest, Blocks, Counted, CurvePolicy, Op, Piece, PolicyCurves,
+    Sampling, Stretch,
 };
 
 /// Requests handed over together.
@@ -20,13 +20,6 @@ pub struct Errors {
     pub ssd_writes: f64,
     /// Of the blocks written to the backing, as a share of all block accesses.
     pub backing_writes: f64,
-}
-
-impl Errors {
-    /// The largest of those that an SSD cache is sized by.
-    pub fn worst(&self) -> f64 {
-        self.blocks.max(self.requests).max(self.ssd_writes)
-    }
 }
 
 /// The curves that all blocks give.
@@ -65,7 +58,9 @@ impl<M: Model> AnyLane for Lane<M, Exact> {
 
 fn lane(policy: CurvePolicy) -> Box<dyn AnyLane> {
     match policy {
-        CurvePolicy::WriteBack | CurvePolicy::WriteThrough => Box::new(Lane::new(LruModel::new(), Exact::new())),
+        CurvePolicy::WriteBack | CurvePolicy::WriteThrough => {
+            Box::new(Lane::new(LruModel::new(), Exact::new()))
+        }
         CurvePolicy::WriteThroughNoAllocate => Box::new(Lane::new(NoAllocateModel::default(), Exact::new())),
         CurvePolicy::ReadOnly => Box::new(Lane::new(ReadOnlyModel::default(), Exact::new())),
         CurvePolicy::Batched => Box::new(Lane::new(BatchedModel::default(), Exact::new())),
@@ -73,7 +68,12 @@ fn lane(policy: CurvePolicy) -> Box<dyn AnyLane> {
 }
 
 /// An analysis of a sample.
-pub fn sampled(requests: &[BlockRequest], policies: &[CurvePolicy], sampling: Sampling, seed: u64) -> Analyzer {
+pub fn sampled(
+    requests: &[BlockRequest],
+    policies: &[CurvePolicy],
+    sampling: Sampling,
+    seed: u64,
+) -> Analyzer {
     let config = AnalyzerConfig { policies: policies.to_vec(), sampling, history_blocks: u64::MAX, seed };
     let mut analyzer = Analyzer::new(&config);
     analyzer.observe_all(requests);
@@ -87,7 +87,9 @@ pub fn even_sizes(footprint: u32) -> Vec<u64> {
 
 /// From a ten thousandth of the footprint to all of it, each larger than the one before by the same factor.
 pub fn rising_sizes(footprint: u32) -> Vec<u64> {
-    (0..100).map(|at| (f64::from(footprint) * 10f64.powf(f64::from(at - 99) * 4.0 / 99.0)).ceil() as u64).collect()
+    (0..100)
+        .map(|at| (f64::from(footprint) * 10f64.powf(f64::from(at - 99) * 4.0 / 99.0)).ceil() as u64)
+        .collect()
 }
 
 /// The errors of `estimate` against `exact`.

@@ -45,7 +45,7 @@ pub(super) fn stepped(points: &[Place], end: Option<f64>) -> Vec<Place> {
     let Some(&first) = points.first() else { return Vec::new() };
     let mut places = vec![first];
     for pair in points.windows(2) {
-        places.push((pair[0].0, pair[1].1));
+        places.push((pair[1].0, pair[0].1));
         places.push(pair[1]);
     }
     let last = points[points.len() - 1];

@@ -29,6 +29,18 @@ fn nth_shade(at: usize) -> Colour {
     ramp::shade(at as f64 / (SHADES - 1) as f64)
 }
 
+/// The axis along the scale, and its ruler.
+fn scale(heat: &Heat) -> (Axis, Ruler) {
+    let axis = Axis::new(heat.label.clone(), heat.unit.clone()).log();
+    let ruler = Ruler::tight(&axis, heat.extent(), |ruler| furniture::x_labels_fit(ruler, SCALE.0));
+    (axis, ruler)
+}
+
+/// How far the labels of the scale hang over the right end of the panel.
+pub(super) fn overhang(heat: &Heat) -> f64 {
+    furniture::overhang(&scale(heat).1, SCALE.0).1
+}
+
 impl Placed<'_> {
     /// The map and its scale, if there is one.
     pub(super) fn map(&self) -> Vec<Item> {
@@ -51,8 +63,7 @@ impl Placed<'_> {
     /// The shades with amounts below them, and what is counted left of them.
     fn scale(&self, heat: &Heat, (lo, hi): (f64, f64)) -> Vec<Item> {
         let (width, height) = SCALE;
-        let axis = Axis::new(heat.label.clone(), heat.unit.clone()).log();
-        let ruler = Ruler::tight(&axis, Some((lo, hi)), |ruler| furniture::x_labels_fit(ruler, width));
+        let (axis, ruler) = scale(heat);
         let (left, top) = (self.right() - width, self.top - 34.0);
         let shades = if hi > lo { (0..SHADES).map(nth_shade).collect() } else { vec![shade(lo, (lo, hi))] };
         let rows = vec![shades.into_iter().map(Some).collect()];

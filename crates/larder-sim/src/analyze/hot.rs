@@ -115,12 +115,16 @@ mod tests {
 
     #[test]
     fn a_wide_trace_has_longer_regions_and_loses_no_access() {
-        let accesses: Vec<_> =
-            (0..400).map(|at| (at as u32 % 4, RequestKind::Read, (at / 4) * 2 * MIB, 4096)).collect();
-        let regions = hot(Stretches::new(SHIFT, 16), &accesses);
-        assert_eq!(regions.iter().map(|region| region.reads).collect::<Vec<_>>()[..4], [32; 4]);
-        assert!(regions.iter().all(|region| region.bytes == 64 * MIB));
-        assert_eq!(regions.len(), TOLD);
+        let access = |at: u64| (at as u32 % 2, RequestKind::Read, at / 2 * 2 * MIB, 4096);
+        let accesses: Vec<_> = (0..400).map(access).collect();
+        let regions = hot(Stretches::new(SHIFT, 8), &accesses);
+        // 400 MiB of each volume.
+        let told: Vec<_> =
+            regions.iter().map(|region| (region.volume, region.offset / MIB, region.reads)).collect();
+        let (whole, rest) = told.split_at(6);
+        assert_eq!(whole, [(0, 0, 64), (0, 128, 64), (0, 256, 64), (1, 0, 64), (1, 128, 64), (1, 256, 64)]);
+        assert_eq!(rest, [(0, 384, 8), (1, 384, 8)]);
+        assert!(regions.iter().all(|region| region.bytes == 128 * MIB));
     }
 
     #[test]

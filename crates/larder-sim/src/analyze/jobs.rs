@@ -6,6 +6,7 @@ use larder_trace::RequestKind;
 
 use super::classes::Classes;
 use super::intake::Portion;
+use super::parts::{PART, Parts};
 use super::places::Places;
 use super::sampled::Sampled;
 use crate::Analysis;
@@ -15,6 +16,8 @@ use crate::pool::Worker;
 pub(crate) enum Job {
     /// The exact curves of `wb` and `wt`, which hold the same blocks.
     Lru(Lane<LruModel, Exact>),
+    /// The same, on several threads.
+    LruInParts(Box<Parts>),
     /// The exact curves of `wt-noalloc`.
     NoAllocate(Lane<NoAllocateModel, Exact>),
     /// The exact curves of `ro`.
@@ -42,10 +45,19 @@ impl Job {
         }
     }
 
+    /// Let it use so many threads, where it can. What it finds stays the same. For the start.
+    pub(crate) fn spread(&mut self, threads: usize) {
+        if let Self::Lru(_) = self {
+            *self = Self::LruInParts(Box::new(Parts::new(threads, PART)));
+        }
+    }
+
     /// True if it counts the exact curves of a policy.
     pub(crate) fn counts(&self, policy: CurvePolicy) -> bool {
         match self {
-            Self::Lru(_) => matches!(policy, CurvePolicy::WriteBack | CurvePolicy::WriteThrough),
+            Self::Lru(_) | Self::LruInParts(_) => {
+                matches!(policy, CurvePolicy::WriteBack | CurvePolicy::WriteThrough)
+            }
             Self::NoAllocate(_) => policy == CurvePolicy::WriteThroughNoAllocate,
             Self::ReadOnly(_) => policy == CurvePolicy::ReadOnly,
             Self::Batched(_) => policy == CurvePolicy::Batched,
@@ -57,14 +69,14 @@ impl Job {
     pub(crate) fn finish(self, analysis: &mut Analysis) {
         let elapsed_ns = analysis.summary.elapsed_ns;
         let mut add = |policy, counted| analysis.curves.push(PolicyCurves::new(policy, counted));
+        let mut add_both = |counted: Counted| {
+            // Nothing is written back under `wt`.
+            add(CurvePolicy::WriteThrough, Counted { written_back: SizeCurve::default(), ..counted.clone() });
+            add(CurvePolicy::WriteBack, counted);
+        };
         match self {
-            Self::Lru(lane) => {
-                let counted = lane.counted();
-                // Nothing is written back under `wt`.
-                let through = Counted { written_back: SizeCurve::default(), ..counted.clone() };
-                add(CurvePolicy::WriteThrough, through);
-                add(CurvePolicy::WriteBack, counted);
-            }
+            Self::Lru(lane) => add_both(lane.counted()),
+            Self::LruInParts(parts) => add_both(parts.finish().counted()),
             Self::NoAllocate(lane) => add(CurvePolicy::WriteThroughNoAllocate, lane.counted()),
             Self::ReadOnly(lane) => add(CurvePolicy::ReadOnly, lane.counted()),
             Self::Batched(lane) => add(CurvePolicy::Batched, lane.counted()),
@@ -79,6 +91,7 @@ impl Job {
     pub(crate) fn memory_bytes(&self) -> u64 {
         let bytes = match self {
             Self::Lru(lane) => lane.memory_bytes(),
+            Self::LruInParts(parts) => parts.memory_bytes(),
             Self::NoAllocate(lane) => lane.memory_bytes(),
             Self::ReadOnly(lane) => lane.memory_bytes(),
             Self::Batched(lane) => lane.memory_bytes(),
@@ -95,6 +108,7 @@ impl Worker<Portion> for Job {
     fn take(&mut self, portion: &Portion) {
         match self {
             Self::Lru(lane) => lane.process(&portion.stretch()),
+            Self::LruInParts(parts) => parts.take(portion),
             Self::NoAllocate(lane) => lane.process(&portion.stretch()),
             Self::ReadOnly(lane) => lane.process(&portion.stretch()),
             Self::Batched(lane) => lane.process(&portion.stretch()),

@@ -7,14 +7,15 @@ use larder_sim::{
 use larder_trace::{Request, RequestKind};
 use proptest::prelude::*;
 
-use crate::common::{requests, run_of, simulate_all};
+use crate::common::{run_of, simulate_all};
+use crate::generated::dense;
 use crate::{analyze_all, assert_equal, plan, runs};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn a_sample_of_all_blocks_is_exact(requests in requests(0..150), blocks in any::<bool>()) {
+    fn a_sample_of_all_blocks_is_exact(requests in dense(0..150), blocks in any::<bool>()) {
         let sampling = if blocks { Sampling::Blocks(10_000) } else { Sampling::Rate(1.0) };
         let sampled = analyze_all(&requests, &AnalysisPlan { sampling, ..plan() });
         let exact = analyze_all(&requests, &plan());
@@ -28,7 +29,7 @@ proptest! {
     }
 
     #[test]
-    fn a_bank_of_all_blocks_is_exact(requests in requests(1..300)) {
+    fn a_bank_of_all_blocks_is_exact(requests in dense(1..300)) {
         let caches = [("larc", WritePolicy::WriteBack), ("arc", WritePolicy::ReadOnly), ("lru", WritePolicy::WriteThrough)];
         let bank = caches.map(|(policy, write)| (policy.parse().unwrap(), write));
         let plan = AnalysisPlan { bank: bank.into(), bank_blocks: 1000, policies: Vec::new(), ..plan() };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use larder_locality::{AtSize, ClassCounts, Sampling};
-use larder_sim::Window;
+use larder_sim::{Region, Window};
 use serde::Serialize;
 
 use super::distances::{Distances, PERCENTILES};
@@ -123,7 +123,8 @@ struct WindowReport {
 
 #[derive(Serialize)]
 struct HotRegion {
-    volume: u32,
+    volume: String,
+    /// Bytes.
     offset: u64,
     bytes: u64,
     /// Blocks.
@@ -161,7 +162,7 @@ impl<'a> Report<'a> {
                 .iter()
                 .map(|window| WindowReport::new(window, found.has_times()))
                 .collect(),
-            hot: found.hot.iter().map(HotRegion::new).collect(),
+            hot: found.hot.iter().map(|region| HotRegion::new(found, region)).collect(),
             memory_bytes: found.memory_bytes,
         }
     }
@@ -249,9 +250,9 @@ impl WindowReport {
 }
 
 impl HotRegion {
-    fn new(region: &larder_sim::Region) -> Self {
-        let larder_sim::Region { volume, offset, bytes, reads, writes } = *region;
-        Self { volume, offset, bytes, reads, writes }
+    fn new(found: &Found, region: &Region) -> Self {
+        let Region { volume, offset, bytes, reads, writes } = *region;
+        Self { volume: found.volume(volume), offset, bytes, reads, writes }
     }
 }
 

@@ -79,10 +79,13 @@ impl Options {
 const AFTER_HELP: &str = "\
 Each trace is read once. The curves are those of LRU caches of every size, equal to what `larder simulate --policy lru`
 counts at any of them. TRD is the reuse distance over all accesses; URD that of reads of blocks seen before. Exact curves
-take some hundred bytes of memory for each distinct block; --sample 8192 takes a few MiB, whatever the trace.
+take some 250 bytes of memory for each distinct block; --sample 8192 takes a few MiB, whatever the trace.
 
 Pictures: misses, policies, writes, backing, classes, distances, map, hot; in files ending in .svg, .png or .html. With
 several traces, the name of the trace comes into the name of the file: `out-web-misses.svg`.
+
+JSON: sizes, distances and counts of reads and writes in blocks, ratios between 0 and 1, times in seconds; the lists of a
+curve belong together place by place.
 
 Examples:
   larder analyze trace.csv.gz

@@ -12,6 +12,9 @@ use super::rows::Rows;
 use super::verdict::Verdict;
 use crate::number::{grouped, percent};
 
+/// Policies in one table.
+const BESIDE: usize = 4;
+
 /// The page as HTML.
 pub fn html(all: &[Found]) -> String {
     let page = match all {
@@ -60,14 +63,12 @@ fn section(found: &Found) -> Section {
     if found.classes.total() == 0 {
         return section;
     }
-    let section = section.table(sizes(found)).paragraph(legend(found)).table(classes(found));
+    let section = sizes(found).into_iter().fold(section, Section::table).paragraph(legend(found));
+    let section = section.table(classes(found));
     let section = percentiles(found).into_iter().fold(section, Section::table);
-    Picture::ALL.into_iter().filter(|&picture| shows(picture, found)).fold(section, |section, picture| {
-        section.section(
-            Section::new(heading(picture))
-                .paragraph(explained(picture))
-                .chart(&pictures::chart(picture, found)),
-        )
+    let shown = Picture::ALL.into_iter().filter(|&picture| shows(picture, found));
+    shown.fold(section, |section, picture| {
+        section.chart(&pictures::chart(picture, found).subtitle(explained(picture)))
     })
 }
 
@@ -80,19 +81,6 @@ fn shows(picture: Picture, found: &Found) -> bool {
         Picture::Map => found.map.rows > 0,
         Picture::Hot => !found.hot.is_empty(),
         Picture::Misses | Picture::Policies | Picture::Writes => true,
-    }
-}
-
-fn heading(picture: Picture) -> &'static str {
-    match picture {
-        Picture::Misses => "Miss ratio",
-        Picture::Policies => "Miss ratio by policy",
-        Picture::Writes => "SSD writes",
-        Picture::Backing => "Backing writes",
-        Picture::Classes => "Request classes",
-        Picture::Distances => "Reuse distances",
-        Picture::Map => "Where and when",
-        Picture::Hot => "Hot regions",
     }
 }
 
@@ -109,7 +97,7 @@ fn explained(picture: Picture) -> &'static str {
             "Fills after read misses, and the guest's writes that go to the SSD: what wears it."
         }
         Picture::Backing => {
-            "Under wb blocks are written back when they leave the cache; under the others every write goes to the backing at once."
+            "Write-back (wb, batched) writes blocks back when they leave the cache; under the others every write goes to the backing at once."
         }
         Picture::Classes => {
             "Only RAR and RAW, reads of a block seen before, can be served by a cache; WAR and WAW only wear it, unless it writes back."
@@ -122,18 +110,27 @@ fn explained(picture: Picture) -> &'static str {
     }
 }
 
-/// Hits and SSD writes at some sizes.
-fn sizes(found: &Found) -> Table {
+/// Hits and SSD writes at some sizes: in tables that paper is wide enough for.
+fn sizes(found: &Found) -> Vec<Table> {
     let rows = Rows::new(found);
-    let groups = rows.groups();
-    let kinds = rows.headings();
-    let headings = groups.iter().flat_map(|(names, _)| kinds.map(|kind| format!("{names}: {kind}")));
+    rows.groups().chunks(BESIDE).map(|groups| sizes_of(&rows, groups)).collect()
+}
+
+fn sizes_of(rows: &Rows<'_>, groups: &[(String, &Line)]) -> Table {
+    let kinds = rows.headings().map(|parts| parts.join(" "));
+    let headings =
+        groups.iter().flat_map(|(names, _)| kinds.each_ref().map(|kind| format!("{names}: {kind}")));
     let fixed = ["Cache size", "Of footprint", ""].map(str::to_owned);
     let table = Table::new("Hits and SSD writes", fixed.into_iter().chain(headings));
     rows.sizes.iter().fold(table, |table, &blocks| {
         let cells = groups.iter().flat_map(|(_, line): &(String, &Line)| rows.cells(line, blocks));
-        table.row(rows.size(blocks).into_iter().chain(cells))
+        table.row(rows.size(blocks).into_iter().chain(cells).map(unbroken))
     })
+}
+
+/// A number stays on the line of its unit.
+fn unbroken(cell: String) -> String {
+    cell.replace(' ', "\u{a0}")
 }
 
 fn legend(found: &Found) -> String {

@@ -17,9 +17,11 @@ const LINES: &str = "     ──            ";
 /// Beyond it, lines of words are hard to read.
 const WORDS_WIDTH: usize = 100;
 
-/// Columns that the size and what is said of it take, and those that a policy takes.
-const SIZE_WIDTH: usize = 32;
-const POLICY_WIDTH: usize = 22;
+/// Between two columns.
+const GAP: u16 = 2;
+
+/// Columns that the size and what is said of it take.
+const SIZE_WIDTH: usize = 30;
 
 /// Everything, in lines of at most `width` columns where the words allow it.
 pub fn render(found: &Found, width: u16) -> String {
@@ -35,9 +37,8 @@ pub fn render(found: &Found, width: u16) -> String {
         return text;
     }
     let rows = Rows::new(found);
-    let beside = (usize::from(width).saturating_sub(SIZE_WIDTH) / POLICY_WIDTH).max(1);
-    for groups in rows.groups().chunks(beside) {
-        let table = table(&rows, groups).set_width(width).to_string();
+    for groups in beside(&rows, rows.groups(), width.into()) {
+        let table = table(&rows, &groups).set_width(width).to_string();
         text.push('\n');
         text.extend(table.lines().flat_map(|line| [line.trim_end(), "\n"]));
     }
@@ -62,19 +63,52 @@ fn classes(found: &Found) -> Option<String> {
     })
 }
 
+/// Policies whose columns fit beside each other.
+fn beside<'a>(
+    rows: &Rows<'_>,
+    groups: Vec<(String, &'a Line)>,
+    width: usize,
+) -> Vec<Vec<(String, &'a Line)>> {
+    let (mut tables, mut left): (Vec<Vec<_>>, usize) = (Vec::new(), 0);
+    for group in groups {
+        let own = group_width(rows, &group);
+        match tables.last_mut() {
+            Some(table) if own <= left => table.push(group),
+            _ => {
+                tables.push(vec![group]);
+                left = width.saturating_sub(SIZE_WIDTH);
+            }
+        }
+        left = left.saturating_sub(own);
+    }
+    tables
+}
+
+/// The two columns of a policy, each as wide as its widest cell, and the gaps behind them.
+fn group_width(rows: &Rows<'_>, group: &(String, &Line)) -> usize {
+    let cells = rows.sizes.iter().map(|&blocks| rows.cells(group.1, blocks));
+    let lines = |text: String| text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    let widths = cells.chain([headings(rows, &group.0)]).map(|cells| cells.map(lines));
+    let [first, second] = widths.reduce(|[a, b], [c, d]| [a.max(c), b.max(d)]).unwrap_or_default();
+    first + second + 2 * usize::from(GAP)
+}
+
+fn headings(rows: &Rows<'_>, names: &str) -> [String; 2] {
+    let [first, second] = rows.headings().map(|[above, below]| format!("{above}\n{below}"));
+    [format!("{names}\n{first}"), format!("\n{second}")]
+}
+
 fn table(rows: &Rows<'_>, groups: &[(String, &Line)]) -> Table {
     let mut table = Table::new();
     table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic);
-    let [first, second] = rows.headings();
-    let of_group = |(names, _): &(String, &Line)| [format!("{names}\n{first}"), format!("\n{second}")];
-    let fixed = ["size", "of foot-\nprint", ""].map(str::to_owned);
-    table.set_header(fixed.into_iter().chain(groups.iter().flat_map(of_group)));
+    let fixed = ["\n\nsize", "\nof foot-\nprint", ""].map(str::to_owned);
+    table.set_header(fixed.into_iter().chain(groups.iter().flat_map(|(names, _)| headings(rows, names))));
     for &blocks in &rows.sizes {
         let of_group = |(_, line): &(String, &Line)| rows.cells(line, blocks);
         table.add_row(rows.size(blocks).into_iter().chain(groups.iter().flat_map(of_group)));
     }
     for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 2));
+        column.set_padding((0, GAP));
         if index != 2 {
             column.set_cell_alignment(CellAlignment::Right);
         }

@@ -29,9 +29,10 @@ impl<'a> Rows<'a> {
         merged(&self.lines, column)
     }
 
-    /// What stands over the two columns of each.
-    pub fn headings(&self) -> [&'static str; 2] {
-        [if self.found.lru.reads > 0 { "read hits" } else { "to backing" }, "SSD written"]
+    /// What stands over the two columns of each, in two parts.
+    pub fn headings(&self) -> [[&'static str; 2]; 2] {
+        let first = if self.found.lru.reads > 0 { ["read", "hits"] } else { ["backing", "written"] };
+        [first, ["SSD", "written"]]
     }
 
     /// A size, its share of the footprint, and what begins there.

@@ -20,7 +20,8 @@ pub fn found_of(requests: Vec<Request>, policies: &[CurvePolicy], estimated: &[&
         limit: None,
         sampling: Sampling::Exact,
         policies: CurvePolicy::ALL.to_vec(),
-        mover_epoch: Span::Requests(2),
+        // Longer than these traces: batched population tells nothing of them.
+        mover_epoch: Span::Requests(1000),
         bank: estimated.iter().map(|name| (name.parse().unwrap(), WritePolicy::WriteBack)).collect(),
         bank_blocks: 8192,
         seed: 1,

@@ -57,63 +57,80 @@ impl Verdict {
 
 /// Of a workload that reads blocks again.
 fn re_read(found: &Found, knee: u64, useful: u64) -> (String, String, String) {
-    let size = |blocks| HumanSize(found.bytes(blocks));
+    let size = |blocks| HumanSize(found.bytes(blocks)).to_string();
+    let share = percent(Some(found.classes.useful() as f64 / found.classes.total() as f64));
     let mut how_much = format!(
-        "It can use up to {} of cache: that serves every read of a block seen before (URD)",
+        "The workload can use up to {} of cache: that serves all reads of blocks seen before (URD), {share} of its accesses",
         size(useful)
     );
     if knee < useful {
-        how_much += &format!(", and {} serve nine tenths of them", size(knee));
+        how_much += &format!("; {} serve nine tenths of these reads", size(knee));
     }
     how_much += ".";
     // Where the two look the same, the second says nothing.
-    let [by_reads, by_all] = [useful, found.reach.blocks()].map(|blocks| size(blocks).to_string());
-    if by_reads != by_all {
+    let by_all = size(found.reach.blocks());
+    if by_all != size(useful) {
         how_much += &format!(" Sized by all accesses, rewrites among them, it would take {by_all} (TRD).");
     }
+    (how_much, gain_of_reads(found, knee, useful), cost_of_reads(found, knee))
+}
+
+fn gain_of_reads(found: &Found, knee: u64, useful: u64) -> String {
+    let size = |blocks| HumanSize(found.bytes(blocks));
+    let reads = |blocks| percent(found.lru.read_hit_ratio(blocks));
+    let requests = |blocks| percent(found.lru.request_hit_ratio(blocks));
     let mut gain = format!(
-        "With {}, {}",
+        "With {}, {} of the blocks read come from the cache and {} of the requests hit",
         size(knee),
-        served(found, knee, "of the blocks read come", "of the requests hit")
+        reads(knee),
+        requests(knee)
     );
     if knee < useful {
-        gain += &format!("; with {}, {}", size(useful), served(found, useful, "", ""));
+        gain += &format!("; with {}, {} and {}", size(useful), reads(useful), requests(useful));
     }
     if let Some(share) = found.lru.backing_write_ratio(knee) {
-        gain += &format!(". Write-back sends the backing {} of the blocks written", percent(Some(share)));
+        gain += &format!(
+            ". Before the trace ends, write-back sends the backing {} of the blocks written",
+            percent(Some(share))
+        );
     }
-    (how_much, gain + ".", cost_of_reads(found, knee))
+    gain + "."
 }
 
-/// `60.4 % of the blocks read come from it, and 55 % of the requests hit`.
-fn served(found: &Found, blocks: u64, reads: &str, requests: &str) -> String {
-    let [of_reads, of_requests] =
-        [found.lru.read_hit_ratio(blocks), found.lru.request_hit_ratio(blocks)].map(percent);
-    match (reads, requests) {
-        ("", _) => format!("{of_reads} and {of_requests}"),
-        _ => format!("{of_reads} {reads} from the cache and {of_requests} {requests}"),
-    }
-}
-
-/// What the policy costs that writes least among those that serve nearly as much as the best, and the dearest of them.
+/// What the policy costs that writes least among those that serve nearly as much as the best, and the best one.
 fn cost_of_reads(found: &Found, blocks: u64) -> String {
     let mut lines: Vec<Line> = found.telling().into_iter().chain(found.estimates.iter().cloned()).collect();
-    let best = lines.iter().filter_map(|line| line.read_hit_ratio(blocks)).fold(0.0, f64::max);
-    lines.retain(|line| {
-        line.read_hit_ratio(blocks).is_some_and(|ratio| ratio > 0.0 && ratio >= best * NEARLY)
+    let served = |line: &Line| line.read_hit_ratio(blocks).unwrap_or_default();
+    let best = lines.iter().map(served).fold(0.0, f64::max);
+    lines.retain(|line| served(line) > 0.0 && served(line) >= best * NEARLY);
+    // What looks the same to a reader is the same.
+    let written = |line: &Line| written_in(found, line.ssd_writes(blocks).unwrap_or_default());
+    let mut choices = merged(&lines, |line| (written(line), percent(line.read_hit_ratio(blocks))));
+    choices.sort_by(|(_, a), (_, b)| {
+        served(b).total_cmp(&served(a)).then(a.ssd_writes(blocks).cmp(&b.ssd_writes(blocks)))
     });
-    let mut choices = merged(&lines, |line| (line.ssd_writes(blocks), percent(line.read_hit_ratio(blocks))));
-    choices.sort_by_key(|(_, line)| line.ssd_writes(blocks));
     let told = |(names, line): &(String, &Line)| {
-        let written = written_in(found, line.ssd_writes(blocks).unwrap_or_default());
-        format!("{written} under {names}, serving {}", percent(line.read_hit_ratio(blocks)))
+        format!("{} under {names}, serving {}", written(line), percent(line.read_hit_ratio(blocks)))
     };
     let size = HumanSize(found.bytes(blocks));
-    match &choices[..] {
-        [] => format!("At {size}, none of the policies that were asked for serves a read."),
-        [only] => format!("At {size} the SSD would be written {} of the blocks read.", told(only)),
-        [least, .., most] => {
-            format!("At {size} the SSD would be written {} of the blocks read; {}.", told(least), told(most))
+    let Some((most, others)) = choices.split_first() else {
+        return format!("At {size}, none of the policies that were asked for serves a read.");
+    };
+    // The cheapest beside the one that serves most; where that is the cheapest, the dearest beside it.
+    let of_line = |choice: &&(String, &Line)| choice.1.ssd_writes(blocks);
+    let other = |least: bool| {
+        if least { others.iter().min_by_key(of_line) } else { others.iter().max_by_key(of_line) }
+    };
+    let cheaper = other(true).filter(|least| least.1.ssd_writes(blocks) < most.1.ssd_writes(blocks));
+    let pair = cheaper.map(|least| (least, most)).or_else(|| other(false).map(|dearest| (most, dearest)));
+    match pair.filter(|(first, second)| written(first.1) != written(second.1)) {
+        None => format!("At {size} the SSD would be written {} of the blocks read.", told(most)),
+        Some((first, second)) => {
+            format!(
+                "At {size} the SSD would be written {} of the blocks read; {}.",
+                told(first),
+                told(second)
+            )
         }
     }
 }
@@ -122,14 +139,16 @@ fn cost_of_reads(found: &Found, blocks: u64) -> String {
 fn re_written(found: &Found, knee: u64) -> (String, String, String) {
     let size = |blocks| HumanSize(found.bytes(blocks));
     let all = found.reach.blocks();
-    let mut how_much = "It can use no cache for reading: no block is read again (URD).".to_owned();
-    how_much += &format!(" Blocks are written again within {} (TRD)", size(all));
+    let mut how_much =
+        "The workload can use no cache for reading: no block seen before is read (URD).".to_owned();
+    let again = percent(Some(found.classes.write_ratio()));
+    how_much += &format!(" Blocks are written again within {} (TRD), {again} of its accesses", size(all));
     if knee < all {
-        how_much += &format!(", nine tenths of those writes within {}", size(knee));
+        how_much += &format!("; nine tenths of these writes within {}", size(knee));
     }
     let share = percent(found.lru.backing_write_ratio(knee));
     let gain = format!(
-        "Only write-back brings something: with {}, the backing gets {share} of the blocks written.",
+        "Only write-back brings something: with {}, the backing gets {share} of the blocks written before the trace ends.",
         size(knee)
     );
     let written = found.lru.ssd_writes(knee).unwrap_or_default();
@@ -140,6 +159,7 @@ fn re_written(found: &Found, knee: u64) -> (String, String, String) {
 /// Of a workload that uses no block twice.
 fn used_once(found: &Found) -> (String, String, String) {
     let which = if found.is_exact() { "no block" } else { "no block of the sample" };
+    let until = if found.summary.discards > 0 { " before it is discarded" } else { "" };
     let cost = match found.lru.ssd_writes(1).unwrap_or_default() {
         0 => "It would cost the SSD no writes.".to_owned(),
         written => {
@@ -147,7 +167,7 @@ fn used_once(found: &Found) -> (String, String, String) {
         }
     };
     (
-        format!("It can use no cache: {which} is accessed twice."),
+        format!("The workload can use no cache: {which} is accessed again{until}."),
         "A cache of any size would serve none of the blocks.".into(),
         cost,
     )

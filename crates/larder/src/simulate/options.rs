@@ -8,9 +8,9 @@ use larder_policy::spec::AdmissionSpec;
 use larder_sim::{BlockSize, WritePolicy};
 use larder_trace::Format;
 
-use crate::amount::{Interval, Warmup};
 use super::matrix::PolicyChoice;
 use super::size::SizeChoice;
+use crate::amount::{Interval, Warmup};
 use crate::block;
 use crate::input::TraceName;
 

@@ -37,7 +37,7 @@ proptest! {
             lane.process(stretch);
             stretches += 1;
             if stretches % compact == 0 {
-                lane.model_mut().compact();
+                lane.model_mut().compact(0);
             }
         });
         check_both(&lane, &requests);

@@ -8,9 +8,13 @@ use larder_sim::{Region, Window};
 use super::along;
 use crate::analyze::distances::Distances;
 use crate::analyze::found::Found;
+use crate::number::grouped;
+
+/// A request class: its name, and how many accesses there are of it.
+type Class = (&'static str, fn(&ClassCounts) -> u64);
 
 /// What the request classes are called in pictures, from the top of the stack.
-const CLASSES: [(&str, fn(&ClassCounts) -> u64); 6] = [
+const CLASSES: [Class; 6] = [
     ("CR, first read", |classes| classes.cr),
     ("RAR, read after read", |classes| classes.rar),
     ("RAW, read after write", |classes| classes.raw),
@@ -107,9 +111,9 @@ pub fn hot(found: &Found) -> Chart {
     Chart::new("Hot regions").bars(bars)
 }
 
-/// `web_0, 1 MiB at 1.2 GiB`: what a region is called.
-pub fn place(found: &Found, region: &Region) -> String {
-    let at = format!("{} at {}", HumanSize(region.bytes), HumanSize(region.offset));
+/// `web_0, 1 MiB at 2,064 MiB`: what a region is called. Regions begin at whole MiB.
+fn place(found: &Found, region: &Region) -> String {
+    let at = format!("{} at {} MiB", HumanSize(region.bytes), grouped(region.offset >> 20));
     match found.map.volumes.len() {
         ..=1 => at,
         _ => format!("{}, {at}", found.volume(region.volume)),

@@ -10,9 +10,9 @@ use super::change::Change;
 use super::percent::percent;
 use super::report::title;
 use super::study::{BLOCK, Study, Tally};
-use crate::problem::Problem;
 use crate::number::grouped;
 use crate::picture::problem;
+use crate::problem::Problem;
 
 /// Draw all of them.
 pub fn save(path: &Path, studies: &[Study]) -> Result<(), Problem> {

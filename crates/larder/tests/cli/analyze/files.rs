@@ -16,7 +16,7 @@ fn a_report_stands_alone() {
         assert_eq!(place, None, "{outside} in the page");
     }
     for words in [
-        "It can use up to 8 KiB of cache",
+        "The workload can use up to 8 KiB of cache",
         "b&lt;1&gt;",
         ">a-2<",
         "Miss ratio over cache size",
