@@ -29,7 +29,7 @@ mod windows;
 
 /// Analyze a trace. `progress` is told after every batch.
 ///
-/// The curves are those of [`simulate`](crate::simulate) with LRU and without an admission policy, for every size, to the last request; but where blocks
+/// The curves are those of [`simulate`](crate::simulate()) with LRU and without an admission policy, for every size, to the last request; but where blocks
 /// are sampled, they are estimates.
 ///
 /// # Errors

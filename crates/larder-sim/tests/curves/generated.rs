@@ -31,7 +31,7 @@ pub fn dense(count: Range<usize>) -> impl Strategy<Value = Vec<Request>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn dense_traces_at_every_size(requests in dense(0..120)) {

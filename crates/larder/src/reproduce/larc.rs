@@ -14,8 +14,8 @@ mod workload;
 
 use std::path::PathBuf;
 
-use crate::problem::Problem;
 use crate::output;
+use crate::problem::Problem;
 use crate::table;
 pub use options::Options;
 use report::Report;
