@@ -159,9 +159,7 @@ impl PolicyCurves {
             CurvePolicy::WriteBack | CurvePolicy::WriteThrough => (0, 0, writes),
             CurvePolicy::WriteThroughNoAllocate => (on_miss, write_hits, writes),
             CurvePolicy::ReadOnly => (on_miss, 0, writes),
-            CurvePolicy::Batched => {
-                (here(&self.counted.moved_in), write_hits, write_misses + written_back)
-            }
+            CurvePolicy::Batched => (here(&self.counted.moved_in), write_hits, write_misses + written_back),
         };
         AtSize {
             read_hits,
@@ -212,7 +210,9 @@ impl PolicyCurves {
 /// `(distance, count)` from hits over size.
 fn distances(hits: &SizeCurve) -> impl Iterator<Item = (u64, u64)> {
     let mut before = 0;
-    hits.steps().iter().map(move |&(blocks, hits)| (blocks.saturating_sub(1), hits - std::mem::replace(&mut before, hits)))
+    hits.steps()
+        .iter()
+        .map(move |&(blocks, hits)| (blocks.saturating_sub(1), hits - std::mem::replace(&mut before, hits)))
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {

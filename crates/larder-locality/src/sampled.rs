@@ -8,11 +8,11 @@
 //! too many is sampled, here an eighth of the sample goes at once, which takes constant time a block. Blocks that are no
 //! longer sampled leave the stacks as if they had never been accessed.
 //!
-//! **Requests of several blocks** are hits where all their blocks are (Centaur's rule). A request of `k` blocks is seen if
-//! any of them is sampled, with a chance of `1 - (1 - R)^k` at rate `R`: it stands for one over that many, and the largest
-//! size of its sampled blocks counts for all of them. So the blocks of a request are taken to have been accessed together
+//! **Requests of several blocks** are hits where all their blocks are (Centaur's rule). Each block of a request of `k` blocks that is
+//! in the sample stands for `1 / (k R)` of a request at rate `R`, which comes to one request in the mean; the largest size of the
+//! sampled blocks counts for all of them. So the blocks of a request are taken to have been accessed together
 //! before, as they mostly were; where they were not (a log whose last block is written again with each append) the hits
-//! by request come out too high, by up to five in a hundred on recorded disks.
+//! by request come out too high, by up to some five in a hundred on recorded disks.
 
 use std::ops::Range;
 
@@ -228,12 +228,13 @@ impl Analyzer {
 
     /// Take the blocks of a request that are in the sample.
     fn take(&mut self, op: Op, keys: Range<u64>) {
-        let mut any = false;
+        // What its sampled blocks stand for.
+        let mut blocks = 0.0;
         for key in keys.clone() {
             // Asked again: the sample may have been thinned out by the block before.
             let hash = self.filter.hash(key);
-            if self.filter.has(hash) {
-                any |= self.take_block(op, key, hash);
+            if self.filter.has(hash) && self.take_block(op, key, hash) {
+                blocks += 1.0 / self.rate();
             }
         }
         match op {
@@ -241,8 +242,8 @@ impl Analyzer {
             Op::Populate => self.lanes.populate(),
             // Nothing of it could be sampled.
             Op::Read | Op::Write if keys.is_empty() => self.lanes.end_request(op, 1.0),
-            Op::Read | Op::Write if any => {
-                self.lanes.end_request(op, 1.0 / self.filter.chance_of_any(keys.end - keys.start))
+            Op::Read | Op::Write if blocks > 0.0 => {
+                self.lanes.end_request(op, blocks / (keys.end - keys.start) as f64)
             }
             Op::Read | Op::Write => {}
         }

@@ -1,8 +1,9 @@
 //! Which blocks an analysis looks at: the spatial filter of SHARDS.
 //!
 //! Waldspurger, Park, Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST'15: a block is in the sample if its
-//! hash lies below a threshold, so that all accesses to a block are seen or none. Every block is drawn for itself: a sample of
-//! whole stretches of neighbours, which are used alike, is worth fewer blocks than it has (measured on recorded disks).
+//! hash lies below a threshold, so that all accesses to a block are seen or none. Where SHARDS draws each block for itself, here
+//! each aligned stretch of 2^n blocks has the same number of its blocks in the sample, give or take one, for every n:
+//! neighbours are used alike, so an even sample says as much as one of several times its size (measured on recorded disks).
 
 /// Which blocks an analysis looks at: all, or those whose hash is low enough (SHARDS).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,11 +41,16 @@ impl Filter {
         Self { secret, limit: if limit == u64::MAX { limit } else { limit - 1 } }
     }
 
-    /// The hash of a block, by its key: two products, each of which spreads what lies low over the upper bits.
+    /// The hash of a block, by its key: its bits in reverse order, as in van der Corput's sequence, which spreads neighbours
+    /// evenly, scrambled as Owen does it: each bit by those below it, which are the higher ones of the key. What is multiplied
+    /// or added carries upwards only; the even factors keep the lowest bit of each sum, and so each step is a permutation.
     #[inline]
     pub(crate) fn hash(&self, key: u64) -> u64 {
-        let mixed = (key ^ self.secret).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
+        let mut hash = key.reverse_bits().wrapping_add(self.secret).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash ^= hash.wrapping_mul(0xbf58_476d_1ce4_e5b8);
+        hash = hash.wrapping_mul(0xd6e8_feb8_6659_fd93);
+        hash ^= hash.wrapping_mul(0x94d0_49bb_1331_11ea);
+        hash
     }
 
     /// True for the blocks in the sample.
@@ -62,13 +68,6 @@ impl Filter {
     /// The share of all blocks that is in the sample.
     pub(crate) fn rate(&self) -> f64 {
         (self.limit as f64 + 1.0) / HASHES
-    }
-
-    /// The chance that any of so many blocks is in the sample.
-    pub(crate) fn chance_of_any(&self, blocks: u64) -> f64 {
-        let none = (1.0 - self.rate()).powi(blocks.min(i32::MAX as u64) as i32);
-        // At the lowest rates the difference from 1 is lost for few blocks; it is the sum of the rates then.
-        if none == 1.0 { self.rate() * blocks as f64 } else { 1.0 - none }
     }
 
     /// Leave out the blocks with a hash of `hash` and above.
@@ -107,24 +106,17 @@ mod tests {
         }
     }
 
-    /// Against the share of requests all over the place that the sample has a block of.
+    /// One in each aligned stretch of `1 / rate` neighbours, and not always at the same place of it.
     #[test]
-    fn chances_are_what_happens() {
-        for rate in [1.0, 0.3, 0.02, 0.001] {
-            let filter = Filter::new(rate, 11);
-            for blocks in [0, 1, 2, 3, 7, 64, 200] {
-                let seen = |at: &u64| (0..blocks).any(|block| filter.takes(at * 977 + block));
-                let share = (0..20_000).filter(seen).count() as f64 / 20_000.0;
-                let chance = filter.chance_of_any(blocks);
-                let deviation = (chance * (1.0 - chance) / 20_000.0).sqrt();
-                assert!(
-                    (share - chance).abs() <= 5.0 * deviation,
-                    "{share} for {chance}: {blocks} at {rate}"
-                );
-            }
-        }
-        for (blocks, chance) in [(1, RATE_MIN), (4, 4.0 * RATE_MIN)] {
-            assert!((Filter::new(0.0, 1).chance_of_any(blocks) / chance - 1.0).abs() < 1e-6);
+    fn neighbours_are_drawn_evenly() {
+        for length in [2u64, 16, 64, 4096] {
+            let filter = Filter::new(1.0 / length as f64, 5);
+            let chosen: Vec<Vec<u64>> = (77..177)
+                .map(|stretch| (0..length).filter(|at| filter.takes(stretch * length + at)).collect())
+                .collect();
+            assert!(chosen.iter().all(|places| places.len() == 1), "of {length}: {chosen:?}");
+            let places: std::collections::BTreeSet<_> = chosen.iter().flatten().collect();
+            assert!(places.len() as u64 >= length.min(50), "of {length}: {places:?}");
         }
     }
 
