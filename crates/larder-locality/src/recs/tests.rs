@@ -41,14 +41,14 @@ fn smoothing_keeps_four_fifths_of_the_old_value() {
     let expected = [(10, 1.0, 1.0), (5, 0.5, 0.9), (0, 0.0, 0.72), (10, 1.0, 0.776)];
     for (referenced, sampled, smoothed) in expected {
         window(&mut recs, &partly(10, referenced), 5, 10);
-        assert!((recs.sampled(0).unwrap() - sampled).abs() < 1e-12);
-        assert!((recs.smoothed(0).unwrap() - smoothed).abs() < 1e-12, "{recs:?}");
+        assert!((recs.sampled(0).expect("sensible") - sampled).abs() < 1e-12);
+        assert!((recs.smoothed(0).expect("sensible") - smoothed).abs() < 1e-12, "{recs:?}");
     }
 }
 
 #[test]
 fn a_window_is_the_mean_of_its_periods_ratios() {
-    let mut recs = Recs::with_alpha(0.0, 1).unwrap();
+    let mut recs = Recs::with_alpha(0.0, 1).expect("sensible");
     for (blocks, referenced) in [(10, 1), (1000, 400), (0, 0), (2, 2)] {
         let cache = partly(blocks, referenced);
         recs.begin_period(&cache);
@@ -56,7 +56,7 @@ fn a_window_is_the_mean_of_its_periods_ratios() {
     }
     recs.end_window();
     // The period that met no block does not count.
-    assert!((recs.smoothed(0).unwrap() - (0.1 + 0.4 + 1.0) / 3.0).abs() < 1e-12);
+    assert!((recs.smoothed(0).expect("sensible") - (0.1 + 0.4 + 1.0) / 3.0).abs() < 1e-12);
 }
 
 #[test]
@@ -110,11 +110,11 @@ fn a_period_looks_at_each_place_once_at_most_and_survives_a_smaller_cache() {
 fn every_place_is_looked_at_equally_often() {
     for front in [true, false] {
         let cache = Cache((0..1000).map(|at| held(0, (at < 100) == front)).collect());
-        let mut recs = Recs::with_alpha(0.0, 7).unwrap();
+        let mut recs = Recs::with_alpha(0.0, 7).expect("sensible");
         window(&mut recs, &cache, 20_000, 50);
         let expected = if front { 0.1 } else { 0.9 };
         // A period is nearly all hits or none: its deviation is about 0.3, that of the mean 0.3 / √20,000 = 0.002.
-        assert!((recs.sampled(0).unwrap() - expected).abs() < 0.008, "{:?}", recs.sampled(0));
+        assert!((recs.sampled(0).expect("sensible") - expected).abs() < 0.008, "{:?}", recs.sampled(0));
     }
 }
 
@@ -138,8 +138,8 @@ fn a_sample_estimates_what_a_full_scan_counts() {
         let mut recs = Recs::new(seed);
         window(&mut recs, &cache, 5, 800);
         for tenant in 0..3u16 {
-            let truth = exact[usize::from(tenant)].ratio().unwrap();
-            let error = recs.sampled(tenant).unwrap() - truth;
+            let truth = exact[usize::from(tenant)].ratio().expect("sensible");
+            let error = recs.sampled(tenant).expect("sensible") - truth;
             // Some 5 × 200 of the tenant's blocks.
             let deviation = (truth * (1.0 - truth) / 1000.0).sqrt();
             assert!(error.abs() < 4.5 * deviation, "seed {seed}, tenant {tenant}: {error} from {truth}");
@@ -164,7 +164,7 @@ proptest! {
         places in places(), seed in any::<u64>(), periods in 1u32..6, step in 1u32..80,
     ) {
         let cache = Cache(places);
-        let mut recs = Recs::with_alpha(0.0, seed).unwrap();
+        let mut recs = Recs::with_alpha(0.0, seed).expect("sensible");
         for _ in 0..periods {
             recs.begin_period(&cache);
             while recs.scan(&cache, step) > 0 {}
