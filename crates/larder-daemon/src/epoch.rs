@@ -8,7 +8,7 @@ use larder_alloc::{
     AllocError, Allocator, ConfiguredPolicy, Constraints, Decision, Static, Tenant, WritePolicyChoice,
 };
 use larder_locality::{
-    AccessKind, Analyzer, AnalyzerConfig, CurvePolicy, EpochFindings, Op, Sampling, block_key, blocks_of,
+    AccessKind, Analyzer, AnalyzerConfig, CurvePolicy, EpochFindings, Op, Sampling, block_keys, blocks_of,
 };
 
 /// Blocks of a tenant that its analyzer looks at, at most: a tenant with fewer is analyzed exactly, a larger one from a
@@ -116,12 +116,11 @@ impl EpochLoop {
     pub fn observe(&mut self, access: &Access) {
         let Some(analyzer) = self.analyzers.get_mut(access.tenant) else { return };
         let blocks = blocks_of(access.offset, access.len, self.config.block_bytes);
-        let (first, end) = (block_key(access.volume, blocks.start), block_key(access.volume, blocks.end));
         let op = match access.kind {
             AccessKind::Read => Op::Read,
             AccessKind::Write => Op::Write,
         };
-        analyzer.observe(op, first..end);
+        analyzer.observe(op, block_keys(access.volume, blocks));
     }
 
     /// The epoch is over: decide for all tenants.
@@ -316,6 +315,14 @@ mod tests {
         let mut epochs = eci(100, &[None]);
         (0..400_000).for_each(|block| epochs.observe(&access(0, AccessKind::Write, block)));
         assert!(epochs.memory_bytes() < 4 << 20, "{} bytes", epochs.memory_bytes());
+    }
+
+    #[test]
+    fn a_request_far_out_takes_no_longer_than_others() {
+        let mut epochs = eci(100, &[None]);
+        let far = access(0, AccessKind::Read, (1 << 49) - 1);
+        epochs.observe(&Access { volume: 1, len: 2 * BLOCK, ..far });
+        assert_eq!(epochs.decide().map(|standings| standings[0].urd_blocks), Ok(0));
     }
 
     #[test]

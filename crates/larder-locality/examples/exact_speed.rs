@@ -12,13 +12,13 @@
 use larder_locality::lane::{Exact, Lane, LruModel, LruPart};
 use larder_locality::{BlockId, Blocks, CurvePolicy, Op, Piece, PolicyCurves, Stretch, TooManyBlocks};
 use larder_trace::{Rng, Zipf};
-use std::error::Error;
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+
+use meter::{Meter, Outcome};
+
+mod meter;
 
 type Lru = Lane<LruModel, Exact>;
-
-type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Requests taken at a time.
 const BATCH: usize = 4096;
@@ -36,15 +36,13 @@ fn main() -> Outcome<()> {
         [requests, blocks, theta, threads] => (draw(requests, blocks, theta)?, Some(threads.parse()?)),
         _ => return Err("usage: exact_speed REQUESTS BLOCKS THETA [THREADS]".into()),
     };
-    let resident = status_bytes("VmRSS")?;
-    let (begun, wall) = (processor_time()?, Instant::now());
+    let meter = Meter::start()?;
     let lane = threads.map_or_else(|| analyze(&sequence), |threads| analyze_in_parts(&sequence, threads))?;
     let curves = PolicyCurves::new(CurvePolicy::WriteBack, lane.counted());
-    let (seconds, wall) = ((processor_time()? - begun).as_secs_f64(), wall.elapsed().as_secs_f64());
-    let peak = status_bytes("VmHWM")?.saturating_sub(resident);
+    let taken = meter.taken()?;
     let (all, some) = (curves.at(u64::MAX), curves.at(1000));
     println!(
-        r#"{{"requests": {}, "seconds": {seconds}, "wall_seconds": {wall}, "peak_bytes": {peak}, "read_hits": {}, "write_hits": {}, "written_back": {}}}"#,
+        r#"{{"requests": {}, {taken}, "read_hits": {}, "write_hits": {}, "written_back": {}}}"#,
         sequence.len(),
         all.read_hits,
         all.write_hits,
@@ -145,19 +143,4 @@ impl Shared {
         joined.0 += 1;
         self.turn.notify_all();
     }
-}
-
-/// What this process has had of the processor.
-fn processor_time() -> Outcome<Duration> {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Ok(Duration::new(time.tv_sec.try_into()?, time.tv_nsec.try_into()?))
-}
-
-/// A line of the kernel's account of this process.
-fn status_bytes(name: &str) -> Outcome<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    let kibibytes =
-        line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("/proc/self/status lacks a line")?;
-    Ok(kibibytes.parse::<u64>()? << 10)
 }

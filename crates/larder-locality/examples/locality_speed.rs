@@ -10,20 +10,19 @@
 // Not a part of the pure crate: it reads files and a clock.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
-use std::error::Error;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
-use std::time::{Duration, Instant};
 
 use larder_locality::lane::{BatchedModel, Exact, Lane, LruModel, Model, NoAllocateModel, ReadOnlyModel};
 use larder_locality::{
     Analyzer, AnalyzerConfig, BlockRequest, Blocks, CurvePolicy, Op, Piece, PolicyCurves, Sampling, Stretch,
 };
 use larder_trace::{Rng, Zipf};
+use meter::{Meter, Outcome};
+
+mod meter;
 
 const USAGE: &str = "usage: locality_speed exact POLICY KEYS [DISTANCES] | sampled RATE SEED KEYS | observe BLOCKS KEYS | prn_1";
-
-type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Requests taken at a time.
 const BATCH: usize = 4096;
@@ -155,33 +154,13 @@ fn time(
     sequence: &Sequence,
     analysis: impl FnOnce(&[BlockRequest]) -> Outcome<PolicyCurves>,
 ) -> Outcome<PolicyCurves> {
-    let resident = status_bytes("VmRSS")?;
-    let (begun, wall) = (processor_time()?, Instant::now());
+    let meter = Meter::start()?;
     let curves = analysis(&sequence.requests)?;
-    let (seconds, wall) = ((processor_time()? - begun).as_secs_f64(), wall.elapsed().as_secs_f64());
-    let peak = status_bytes("VmHWM")?.saturating_sub(resident);
+    let taken = meter.taken()?;
     let hits = (1..=100)
         .map(|share| curves.at(sequence.blocks * share / 100))
         .map(|at| at.read_hits + at.write_hits);
     let hits: Vec<u64> = hits.collect();
-    println!(
-        r#"{{"requests": {}, "seconds": {seconds}, "wall_seconds": {wall}, "peak_bytes": {peak}, "hits": {hits:?}}}"#,
-        sequence.requests.len(),
-    );
+    println!(r#"{{"requests": {}, {taken}, "hits": {hits:?}}}"#, sequence.requests.len());
     Ok(curves)
-}
-
-/// What this process has had of the processor.
-fn processor_time() -> Outcome<Duration> {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Ok(Duration::new(time.tv_sec.try_into()?, time.tv_nsec.try_into()?))
-}
-
-/// A line of the kernel's account of this process.
-fn status_bytes(name: &str) -> Outcome<u64> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    let kibibytes =
-        line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("/proc/self/status lacks a line")?;
-    Ok(kibibytes.parse::<u64>()? << 10)
 }

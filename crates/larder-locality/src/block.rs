@@ -21,6 +21,14 @@ pub fn block_key(volume: u16, block: u64) -> u64 {
     block ^ (u64::from(volume) << 48)
 }
 
+/// The keys of consecutive blocks: as many, in a row.
+///
+/// Counted from the first: where blocks pass 2^48, the key of the end may lie anywhere.
+pub fn block_keys(volume: u16, blocks: Range<u64>) -> Range<u64> {
+    let first = block_key(volume, blocks.start);
+    first..first.saturating_add(blocks.end.saturating_sub(blocks.start))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +46,14 @@ mod tests {
     fn the_end_of_the_address_space_is_no_trap() {
         assert_eq!(blocks_of(u64::MAX, u64::MAX, 4096), (u64::MAX / 4096)..(u64::MAX / 4096 + 1));
         assert_eq!(blocks_of(1 << 63, 4096, 4096), (1 << 51)..(1 << 51) + 1);
+    }
+
+    #[test]
+    fn keys_are_as_many_as_blocks_wherever_those_lie() {
+        assert_eq!(block_keys(3, 5..9), block_key(3, 5)..block_key(3, 9));
+        let far = (1 << 49) - 1;
+        assert_eq!(block_keys(1, far..far + 2).count(), 2);
+        assert!(block_keys(1, far..far).is_empty());
     }
 
     proptest! {

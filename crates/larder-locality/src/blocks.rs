@@ -4,6 +4,8 @@
 //! two. It grows by half when four fifths of its places are taken: 15 to 23 bytes a block, and both tables for the moment of
 //! growth.
 
+use larder_policy::Rng;
+
 use crate::BlockId;
 use crate::lane::NEVER;
 
@@ -57,8 +59,8 @@ impl Place {
 impl Blocks {
     /// No blocks yet. The numbers do not depend on the seed.
     pub fn new(seed: u64) -> Self {
-        let mut state = seed;
-        let seed = (splitmix(&mut state), splitmix(&mut state) | 1);
+        let mut rng = Rng::new(seed);
+        let seed = (rng.next_u64(), rng.next_u64() | 1);
         Self { places: vec![FREE; PLACES_MIN], len: 0, seed }
     }
 
@@ -191,14 +193,6 @@ impl Blocks {
 /// Room for `len` blocks with some to come.
 fn places_for(len: usize) -> usize {
     (len / 2 * 3).max(PLACES_MIN)
-}
-
-/// The generator of seeds by Steele, Lea and Flood ("Fast splittable pseudorandom number generators", OOPSLA 2014).
-fn splitmix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

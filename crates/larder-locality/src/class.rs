@@ -39,11 +39,6 @@ impl RequestClass {
             (Some(Write), Write) => Self::WriteAfterWrite,
         }
     }
-
-    /// True for the accesses that a cache can serve: RAR and RAW.
-    pub fn is_useful(self) -> bool {
-        matches!(self, Self::ReadAfterRead | Self::ReadAfterWrite)
-    }
 }
 
 /// Block accesses by request class.

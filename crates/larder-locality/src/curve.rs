@@ -1,6 +1,6 @@
 //! Hit ratio over cache size: the step function of ECI-Cache's Algorithm 2.
 
-use crate::DistanceHistogram;
+use crate::{DistanceHistogram, SizeCurve};
 
 /// How many accesses an LRU cache of each size would have served: those RAR and RAW accesses whose distance is below it.
 ///
@@ -8,18 +8,14 @@ use crate::DistanceHistogram;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HitCurve {
     accesses: u64,
-    /// `(blocks, hits)`: from `blocks` on, `hits` accesses are served. Both rise strictly.
-    steps: Vec<(u64, u64)>,
+    hits: SizeCurve,
 }
 
 impl HitCurve {
     /// From the useful distances of an epoch with `accesses` block accesses in all.
     pub fn new(useful: &DistanceHistogram, accesses: u64) -> Self {
-        let steps = useful.iter().scan(0u64, |hits, (distance, count)| {
-            *hits = hits.saturating_add(count);
-            Some((distance.saturating_add(1), *hits))
-        });
-        Self { accesses, steps: steps.collect() }
+        let served = useful.iter().map(|(distance, count)| (distance.saturating_add(1), count));
+        Self { accesses, hits: SizeCurve::rising(served) }
     }
 
     /// Block accesses in all: what the ratio is taken of.
@@ -29,8 +25,7 @@ impl HitCurve {
 
     /// Accesses served by a cache of `blocks`.
     pub fn hits(&self, blocks: u64) -> u64 {
-        let below = self.steps.partition_point(|&(size, _)| size <= blocks);
-        below.checked_sub(1).map_or(0, |last| self.steps[last].1)
+        self.hits.at(blocks)
     }
 
     /// Share of all accesses served by a cache of `blocks`, from 0 to 1; 0 where there were no accesses.
@@ -43,12 +38,12 @@ impl HitCurve {
 
     /// The steps `(blocks, hits)`: the sizes at which the curve rises, and the accesses served from there on.
     pub fn steps(&self) -> &[(u64, u64)] {
-        &self.steps
+        self.hits.steps()
     }
 
     /// The smallest cache that serves all that any cache can: 0 where nothing can be served.
     pub fn full_blocks(&self) -> u64 {
-        self.steps.last().map_or(0, |&(blocks, _)| blocks)
+        self.hits.full_blocks()
     }
 }
 

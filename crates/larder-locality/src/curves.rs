@@ -192,8 +192,7 @@ impl PolicyCurves {
 
     /// The smallest cache that brings all the hits that any brings, of reads and of writes: the working set. 0 where none brings any.
     pub fn full_blocks(&self) -> u64 {
-        let last = |curve: &SizeCurve| curve.steps().last().map_or(0, |&(blocks, _)| blocks);
-        last(&self.counted.read_hits).max(last(&self.counted.write_hits))
+        self.counted.read_hits.full_blocks().max(self.counted.write_hits.full_blocks())
     }
 
     /// Distances of the reads: useful reuse distances (URD) under `wb` and `wt`.

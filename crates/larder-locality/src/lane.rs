@@ -20,6 +20,7 @@ mod lru;
 pub(crate) mod naive;
 mod no_allocate;
 mod parts;
+mod places;
 mod ranked;
 mod read_only;
 mod scaled;
@@ -135,10 +136,7 @@ impl<M: Model, R: Record> Lane<M, R> {
 
     /// Take what comes next.
     pub fn process(&mut self, stretch: &Stretch<'_>) {
-        let mut begin = 0;
-        for piece in stretch.pieces {
-            let range = begin..piece.end as usize;
-            begin = range.end;
+        for (piece, range) in stretch.parts() {
             match piece.op {
                 Op::Read => self.part(stretch, range, piece.last, AccessKind::Read, M::read),
                 Op::Write => self.part(stretch, range, piece.last, AccessKind::Write, M::write),

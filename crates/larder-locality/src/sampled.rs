@@ -241,7 +241,7 @@ impl Analyzer {
             Op::Discard => {}
             Op::Populate => self.lanes.populate(),
             // Nothing of it could be sampled.
-            Op::Read | Op::Write if keys.is_empty() => self.lanes.end_request(op, 1.0),
+            Op::Read | Op::Write if keys.is_empty() => self.lanes.empty_request(op),
             Op::Read | Op::Write if blocks > 0.0 => {
                 self.lanes.end_request(op, blocks / (keys.end - keys.start) as f64)
             }

@@ -12,16 +12,21 @@ pub struct SizeCurve {
 impl SizeCurve {
     /// A curve that rises by each count at its size: pairs `(blocks, count)` in rising order of size.
     pub fn rising(pairs: impl IntoIterator<Item = (u64, u64)>) -> Self {
-        Self::changing(pairs.into_iter().map(|(blocks, count)| (blocks, count as i64)))
+        Self::of(pairs.into_iter().map(|(blocks, count)| (blocks, count.into())))
     }
 
     /// A curve that changes by each count at its size: pairs `(blocks, change)` in rising order of size. A size of 0 tells
     /// the start. A curve that would fall below zero stays there (an estimate may).
     pub fn changing(pairs: impl IntoIterator<Item = (u64, i64)>) -> Self {
-        let (mut curve, mut now) = (Self::default(), 0i64);
+        Self::of(pairs.into_iter().map(|(blocks, change)| (blocks, change.into())))
+    }
+
+    /// Wide enough for the sum of any counts; a value that does not fit is the largest that does.
+    fn of(pairs: impl Iterator<Item = (u64, i128)>) -> Self {
+        let (mut curve, mut now) = (Self::default(), 0i128);
         for (blocks, change) in pairs {
             now += change;
-            curve.push(blocks, now.max(0) as u64);
+            curve.push(blocks, now.clamp(0, u64::MAX.into()) as u64);
         }
         curve
     }
@@ -48,6 +53,11 @@ impl SizeCurve {
     /// The value of the largest caches.
     pub fn last(&self) -> u64 {
         self.steps.last().map_or(self.start, |&(_, value)| value)
+    }
+
+    /// The size from which on the value stays the same: 0 where it is the same at all sizes.
+    pub fn full_blocks(&self) -> u64 {
+        self.steps.last().map_or(0, |&(blocks, _)| blocks)
     }
 
     /// The steps `(blocks, value)`, in rising order of size.
@@ -77,5 +87,12 @@ mod tests {
     fn steps_of_the_same_size_are_one() {
         let curve = SizeCurve::rising([(0, 1), (3, 2), (3, 4), (9, 0)]);
         assert_eq!((curve.at(0), curve.at(2), curve.steps(), curve.last()), (1, 1, &[(3, 7)][..], 7));
+        assert_eq!((curve.full_blocks(), SizeCurve::rising([(0, 1)]).full_blocks()), (3, 0));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_as_large_as_can_be() {
+        let curve = SizeCurve::rising([(1, u64::MAX - 1), (2, 5), (3, 7)]);
+        assert_eq!(curve.steps(), [(1, u64::MAX - 1), (2, u64::MAX)]);
     }
 }

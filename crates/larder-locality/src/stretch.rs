@@ -1,5 +1,7 @@
 //! A stretch of requests, cut into blocks: what every lane takes.
 
+use std::ops::Range;
+
 /// A block, by the order in which blocks first appeared: dense numbers from 0, so that what is known of blocks lies in arrays.
 pub type BlockId = u32;
 
@@ -34,4 +36,17 @@ pub struct Stretch<'a> {
     pub blocks: &'a [BlockId],
     /// The pieces.
     pub pieces: &'a [Piece],
+}
+
+impl Stretch<'_> {
+    /// The pieces, each with where its blocks lie.
+    #[inline]
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (Piece, Range<usize>)> {
+        let mut begin = 0;
+        self.pieces.iter().map(move |&piece| {
+            let range = begin..piece.end as usize;
+            begin = range.end;
+            (piece, range)
+        })
+    }
 }

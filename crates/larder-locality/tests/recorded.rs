@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use larder_locality::{
-    Analyzer, AnalyzerConfig, CurvePolicy, EpochFindings, Op, Sampling, block_key, blocks_of,
+    Analyzer, AnalyzerConfig, CurvePolicy, EpochFindings, Op, Sampling, block_keys, blocks_of,
 };
 use larder_trace::{Generator, Pattern, Request, RequestKind, Workload};
 
@@ -24,8 +24,7 @@ fn observe(analyzer: &mut Analyzer, request: Request) {
         RequestKind::Flush | RequestKind::Discard => return,
     };
     let blocks = blocks_of(request.offset, request.len.into(), BLOCK_BYTES);
-    let volume = request.volume as u16;
-    analyzer.observe(op, block_key(volume, blocks.start)..block_key(volume, blocks.end));
+    analyzer.observe(op, block_keys(request.volume as u16, blocks));
 }
 
 /// CR, CW, RAR, RAW, WAR, WAW in percent with one decimal.

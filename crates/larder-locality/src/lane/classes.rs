@@ -25,10 +25,8 @@ impl ClassCounter {
 
     /// Take what comes next.
     pub fn count(&mut self, stretch: &Stretch<'_>) {
-        let mut begin = 0;
-        for piece in stretch.pieces {
-            let blocks = &stretch.blocks[begin..piece.end as usize];
-            begin = piece.end as usize;
+        for (piece, range) in stretch.parts() {
+            let blocks = &stretch.blocks[range];
             match piece.op {
                 Op::Read => blocks.iter().for_each(|&block| self.access(block, READ)),
                 Op::Write => blocks.iter().for_each(|&block| self.access(block, WRITE)),

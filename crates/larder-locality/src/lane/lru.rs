@@ -1,20 +1,14 @@
 //! LRU caches that take every access: the stack of `wb` and `wt`.
 //!
-//! Both hold the same blocks; under `wt` nobody asks for write-backs. A block's depth in the LRU stack is the number of live
-//! slots of a [`Timeline`] from its own on (Bennett and Kruskal, "LRU stack processing", IBM J. Res. Dev. 19, 1975).
-//!
-//! A block that was discarded leaves a *hole* at its depth: a free place in the caches that held it. The next block that
-//! enters takes the topmost hole, and what lies below stays where it is. A hole is a live slot without a block.
+//! Both hold the same blocks, at the depths that [`Places`] tells; under `wt` nobody asks for write-backs.
 //!
 //! Dirty blocks (Thompson and Smith, "Efficient (stack) algorithms for analysis of write-back and sector memories", ACM TOCS
 //! 7(1), 1989): for each block, the smallest cache in which it is dirty. A write makes it dirty in all; those too small to
 //! serve a later access have written it back by then, once. They are counted when the block is written again or discarded.
 
-use std::collections::BinaryHeap;
-
 use crate::BlockId;
-use crate::timeline::Timeline;
 
+use super::places::Places;
 use super::share::Share;
 use super::{Model, NEVER, Record};
 
@@ -43,20 +37,6 @@ pub(super) struct Known {
 
 const UNKNOWN: Known = Known { slot: NEVER, dirty: NEVER };
 
-/// The places of the stack: live slots, of blocks and of holes.
-#[derive(Clone, Debug)]
-struct Places {
-    timeline: Timeline,
-    /// Slots of holes, the topmost first.
-    holes: BinaryHeap<u32>,
-}
-
-impl Default for Places {
-    fn default() -> Self {
-        Self { timeline: Timeline::with_room(0), holes: BinaryHeap::new() }
-    }
-}
-
 impl LruModel {
     /// An empty stack.
     pub fn new() -> Self {
@@ -66,7 +46,7 @@ impl LruModel {
     /// Bring a block to the top: the smallest cache that held it, and what is known of it, to be changed.
     #[inline]
     pub(super) fn touch(&mut self, block: BlockId) -> (u32, &mut Known) {
-        if self.places.timeline.is_full() {
+        if self.places.timeline().is_full() {
             self.compact(0);
         }
         let block = block as usize;
@@ -74,9 +54,8 @@ impl LruModel {
             self.blocks.resize(block + 1, UNKNOWN);
         }
         let known = &mut self.blocks[block];
-        let slot = std::mem::replace(&mut known.slot, self.places.timeline.next());
-        let size = self.places.leave(slot);
-        self.places.timeline.push();
+        let slot = std::mem::replace(&mut known.slot, self.places.timeline().next());
+        let size = self.places.rise(slot);
         (size, known)
     }
 
@@ -84,56 +63,7 @@ impl LruModel {
     #[cold]
     #[inline(never)]
     pub(super) fn compact(&mut self, more: u32) {
-        let Places { timeline, holes } = &self.places;
-        let ranks = timeline.ranks();
-        for known in self.blocks.iter_mut().filter(|known| known.slot != NEVER) {
-            known.slot = ranks.rank(known.slot);
-        }
-        let holes = holes.iter().map(|&slot| ranks.rank(slot)).collect();
-        self.places = Places { timeline: Timeline::with_room_for(timeline.live(), more), holes };
-    }
-}
-
-impl Places {
-    /// The size of a block at this slot; [`NEVER`] for one that is nowhere.
-    fn size(&self, slot: u32) -> u32 {
-        if slot == NEVER { NEVER } else { self.timeline.live_after(slot) + 1 }
-    }
-
-    /// A block moves from this slot to the top, or enters from nowhere: its size before.
-    #[inline]
-    fn leave(&mut self, slot: u32) -> u32 {
-        if !self.holes.is_empty() {
-            return self.leave_to_holes(slot);
-        }
-        match slot {
-            NEVER => NEVER,
-            slot => self.timeline.take(slot) + 1,
-        }
-    }
-
-    /// The same where there are holes. The topmost one, if it lies above the block, takes what the block pushes down, so that
-    /// the block's old place is a hole then.
-    #[inline(never)]
-    fn leave_to_holes(&mut self, slot: u32) -> u32 {
-        let size = self.size(slot);
-        match self.holes.peek().copied() {
-            Some(hole) if slot == NEVER || hole > slot => {
-                self.holes.pop();
-                self.timeline.erase(hole);
-                self.open(slot);
-            }
-            _ if slot == NEVER => {}
-            _ => self.timeline.erase(slot),
-        }
-        size
-    }
-
-    /// A block's place becomes a hole, if it has one.
-    fn open(&mut self, slot: u32) {
-        if slot != NEVER {
-            self.holes.push(slot);
-        }
+        self.places.compact(self.blocks.iter_mut().map(|known| &mut known.slot), more);
     }
 }
 
@@ -175,7 +105,7 @@ impl Model for LruModel {
     }
 
     fn settle(&self, record: &mut impl Record) {
-        let timeline = &self.places.timeline;
+        let timeline = self.places.timeline();
         let ranks = timeline.ranks();
         for known in self.blocks.iter().filter(|known| known.dirty != NEVER) {
             known.written_back(timeline.live() - ranks.rank(known.slot), record);
@@ -190,18 +120,12 @@ impl Model for LruModel {
         for (&known, &block) in self.blocks.iter().zip(renumbered) {
             if block != NEVER {
                 blocks[block as usize] = Known { dirty: share.size(known.dirty), ..known };
-            } else if known.slot != NEVER {
-                self.places.timeline.erase(known.slot);
+            } else {
+                self.places.forget(known.slot);
             }
         }
         self.blocks = blocks;
-        let holes = std::mem::take(&mut self.places.holes).into_sorted_vec();
-        for (at, hole) in (0..).zip(holes) {
-            match share.keeps(at) {
-                true => self.places.holes.push(hole),
-                false => self.places.timeline.erase(hole),
-            }
-        }
+        self.places.thin_holes(share);
         self.compact(0);
     }
 
@@ -209,14 +133,12 @@ impl Model for LruModel {
     fn warm(&self, blocks: &[BlockId]) -> u32 {
         let slot = |&block: &BlockId| self.blocks.get(block as usize).map_or(NEVER, |known| known.slot);
         let first = blocks.iter().fold(0, |sum, block| sum ^ slot(block));
-        let second = blocks.iter().fold(0, |sum, block| sum ^ self.places.timeline.warm(slot(block)));
+        let second = blocks.iter().fold(0, |sum, block| sum ^ self.places.timeline().warm(slot(block)));
         first ^ second as u32
     }
 
     fn memory_bytes(&self) -> usize {
-        self.blocks.capacity() * size_of::<Known>()
-            + self.places.timeline.memory_bytes()
-            + self.places.holes.capacity() * size_of::<u32>()
+        self.blocks.capacity() * size_of::<Known>() + self.places.memory_bytes()
     }
 }
 

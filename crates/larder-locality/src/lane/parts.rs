@@ -70,10 +70,7 @@ impl LruPart {
 
     /// Take what comes next. Blocks are numbered as in the whole stream.
     pub fn process(&mut self, stretch: &Stretch<'_>) {
-        let mut begin = 0;
-        for piece in stretch.pieces {
-            let range = begin..piece.end as usize;
-            begin = range.end;
+        for (piece, range) in stretch.parts() {
             match piece.op {
                 Op::Read => self.part(stretch, range, piece.last, AccessKind::Read),
                 Op::Write => self.part(stretch, range, piece.last, AccessKind::Write),

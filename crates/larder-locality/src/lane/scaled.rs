@@ -194,7 +194,7 @@ impl Scaled {
         match from {
             NEVER => None,
             0 => Some(0),
-            from => Some((f64::from(from - 1) * self.scale) as u64 + 1),
+            from => Some(((f64::from(from - 1) * self.scale) as u64).saturating_add(1)),
         }
     }
 

@@ -125,6 +125,12 @@ impl Lanes {
         }
     }
 
+    /// A request without blocks, which stands for itself.
+    pub(super) fn empty_request(&mut self, op: Op) {
+        self.each(|lane| lane.record_mut().set_heat(Heat::default()));
+        self.end_request(op, 1.0);
+    }
+
     /// A mover epoch ends.
     pub(super) fn populate(&mut self) {
         let stretch = Stretch { blocks: &[], pieces: &[Piece { op: Op::Populate, last: true, end: 0 }] };

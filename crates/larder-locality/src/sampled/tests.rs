@@ -201,7 +201,7 @@ impl Model {
         self.findings.footprint_blocks += u64::from(last.is_none_or(|last| last.2 < self.epoch));
         let distance = depth.map(|depth| depth as u64);
         self.findings.trd_max = self.findings.trd_max.max(distance);
-        if let (Some(distance), true) = (distance, class.is_useful()) {
+        if let (Some(distance), AccessKind::Read) = (distance, kind) {
             self.useful.push((distance, 1));
         }
     }

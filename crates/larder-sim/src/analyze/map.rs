@@ -80,6 +80,9 @@ impl Map {
             self.pairings += 1;
             self.join(&numbers);
         }
+        while self.stretches.are_short_for(request.len.into()) {
+            self.fold();
+        }
         let which = usize::from(request.kind == RequestKind::Write);
         for (offset, blocks) in parts(blocks.clone(), block, self.stretches.bytes()) {
             let number = self.stretches.number(request.volume >> self.pairings, offset);
@@ -87,9 +90,14 @@ impl Map {
             self.by_requests.add(number, which, blocks);
         }
         while self.stretches.is_over() {
-            let numbers = self.stretches.fold();
-            self.join(&numbers);
+            self.fold();
         }
+    }
+
+    /// Stretches become twice as long.
+    fn fold(&mut self) {
+        let numbers = self.stretches.fold();
+        self.join(&numbers);
     }
 
     /// Stretches have new numbers.

@@ -13,6 +13,9 @@ use super::intake::Portion;
 /// Accesses of a part: enough that most are not the first of a block in it, which are left to be done one part after the other.
 pub(crate) const PART: usize = 1 << 20;
 
+/// Parts analyzed at once: each wants memory for itself ([`LruPart`]), and what is done one part after the other soon takes longer than the rest.
+const AT_ONCE_MAX: usize = 16;
+
 /// The lane, and what it has not taken yet.
 pub(crate) struct Parts {
     lane: Lane<LruModel, Exact>,
@@ -24,10 +27,10 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// A lane at its start, whose parts have some `part` accesses each; as many as `threads` are analyzed at once.
+    /// A lane at its start, whose parts have some `part` accesses each; as many as `threads` are analyzed at once, up to [`AT_ONCE_MAX`].
     pub(crate) fn new(threads: usize, part: usize) -> Self {
         let lane = Lane::new(LruModel::new(), Exact::new());
-        Self { lane, threads, part, blocks: Vec::new(), pieces: Vec::new() }
+        Self { lane, threads: threads.min(AT_ONCE_MAX), part, blocks: Vec::new(), pieces: Vec::new() }
     }
 
     /// Take the next portion.

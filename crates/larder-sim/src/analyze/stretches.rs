@@ -67,6 +67,12 @@ impl Stretches {
         self.list.len() > self.most
     }
 
+    /// True if so many bytes in a row take more stretches than there may be, whatever else there is: [`Stretches::fold`] is due before they are numbered.
+    #[inline]
+    pub(crate) fn are_short_for(&self, bytes: u64) -> bool {
+        bytes >> self.shift > self.most as u64
+    }
+
     /// Make them twice as long. Returns the new numbers by the old ones; none is larger than its old one.
     pub(crate) fn fold(&mut self) -> Vec<usize> {
         self.shift = (self.shift + 1).min(SHIFT_MAX);

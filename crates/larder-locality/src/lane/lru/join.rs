@@ -13,12 +13,12 @@ pub(in crate::lane) const UNWRITTEN: u32 = 1 << 31;
 impl LruModel {
     /// Places of the stack, holes among them.
     pub(in crate::lane) fn depth(&self) -> u32 {
-        self.places.timeline.live()
+        self.places.timeline().live()
     }
 
     /// True if a place is free.
     pub(in crate::lane) fn has_holes(&self) -> bool {
-        !self.places.holes.is_empty()
+        self.places.has_holes()
     }
 
     /// The smallest cache that holds a block, if any does, and what is known of it.
@@ -73,15 +73,14 @@ impl LruModel {
     /// Put the stack of a part on top. None of its blocks is left in this one.
     pub(in crate::lane) fn lay_on_top(&mut self, part: &Self) {
         let more = part.depth();
-        if self.places.timeline.room() < more {
+        if self.places.timeline().room() < more {
             self.compact(more);
         }
-        let base = self.places.timeline.next();
-        (0..more).for_each(|_| self.places.timeline.push());
+        let base = self.places.lay_on_top(&part.places);
         if self.blocks.len() < part.blocks.len() {
             self.blocks.resize(part.blocks.len(), UNKNOWN);
         }
-        let ranks = part.places.timeline.ranks();
+        let ranks = part.places.timeline().ranks();
         for (known, above) in
             self.blocks.iter_mut().zip(&part.blocks).filter(|(_, above)| above.slot != NEVER)
         {
@@ -91,7 +90,6 @@ impl LruModel {
                 _ => known.dirty.max(above.dirty & !UNWRITTEN),
             };
         }
-        self.places.holes.extend(part.places.holes.iter().map(|&slot| base + ranks.rank(slot)));
     }
 }
 

@@ -120,3 +120,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_huge_request_takes_no_more_memory_than_others() {
+    let mut map = Map::new();
+    let request = Request { time_ns: 0, volume: 0, kind: Read, offset: 0, len: u32::MAX };
+    let blocks = BlockSize::DEFAULT.blocks_of(&request);
+    map.access(&request, &blocks, Start { requests: 0, ns: 0 }, BlockSize::DEFAULT);
+    assert!(map.by_time.rows.capacity() <= 2 * STRETCHES);
+    let map = map.finish(0);
+    assert_eq!((map.rows, map.reads.iter().sum()), (128, 1u64 << 20));
+}
