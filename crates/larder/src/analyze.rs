@@ -86,17 +86,22 @@ fn plan(options: &Options) -> Result<AnalysisPlan, Problem> {
     })
 }
 
-/// The caches to be estimated: every policy under every write policy that was named, under `wb` where none was.
+/// The caches to be estimated: every policy under every write policy that was named, under `wb` where all are. LRU has curves of its own.
 fn bank(options: &Options) -> Result<Vec<(CachingSpec, WritePolicy)>, Problem> {
-    let caching = matrix::caching(&options.policy, &[AdmissionSpec::Always]);
+    let mut caching = matrix::caching(&options.policy, &[AdmissionSpec::Always]);
+    caching.retain(|caching| *caching != CachingSpec::default());
     if caching.iter().any(|caching| caching.policy() == PolicySpec::Belady) {
         let what = "belady cannot be estimated: it has to know the trace beforehand";
         return Err(Problem::new(what, "run `larder simulate --policy belady`, or leave it out"));
     }
-    let writes: Vec<_> = match &options.write_policy[..] {
-        [WriteChoice::All] => vec![WritePolicy::WriteBack],
+    let writes: Vec<_> = match &options.write_policy {
+        chosen if chosen.contains(&WriteChoice::All) => vec![WritePolicy::WriteBack],
         chosen => choice::write_policies(chosen).into_iter().filter_map(CurvePolicy::write_policy).collect(),
     };
+    if writes.is_empty() && !caching.is_empty() {
+        let what = "batched is a matter of LRU caches: other policies cannot be estimated under it";
+        return Err(Problem::new(what, "name another of --write-policy beside it, or leave --policy out"));
+    }
     Ok(writes.iter().flat_map(|&write| caching.iter().map(move |&caching| (caching, write))).collect())
 }
 

@@ -136,7 +136,7 @@ impl Found {
 
     /// What a reader of the curves must know besides.
     pub fn caveats(&self) -> Vec<&'static str> {
-        let estimates = "Other policies than LRU are estimated from scaled-down caches.";
+        let estimates = "Other policies than LRU are estimated from scaled-down caches of some sizes (-: smaller than all of them); between these a figure is interpolated, which is rough where hits rise steeply.";
         let batched = "batched is left out: no mover epoch ends in this trace (--mover-epoch).";
         let never_moved = self.asked.write_policies.contains(&CurvePolicy::Batched) && !self.has_moved();
         let all = [(!self.estimates.is_empty(), estimates), (never_moved, batched)];

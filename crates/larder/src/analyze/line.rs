@@ -48,7 +48,12 @@ impl Line {
 
     /// True for the LRU cache of a policy.
     pub fn is_of(&self, policy: CurvePolicy) -> bool {
-        self.caching == "lru" && self.write == policy.as_str()
+        self.is_lru() && self.write == policy.as_str()
+    }
+
+    /// True for LRU replacement that admits every block.
+    pub fn is_lru(&self) -> bool {
+        self.caching == "lru"
     }
 
     /// What the cache of a size counted, or what lies between the two sizes next to it; none beyond those that are known.
@@ -92,7 +97,7 @@ impl Line {
 
     /// What tells it apart among others: `wb`, or `larc wb`.
     pub fn name(&self) -> String {
-        if self.caching == "lru" { self.write.into() } else { format!("{} {}", self.caching, self.write) }
+        if self.is_lru() { self.write.into() } else { format!("{} {}", self.caching, self.write) }
     }
 }
 

@@ -36,8 +36,8 @@ pub struct Options {
     /// When the mover of `batched` fills the cache: every so much trace time (`1min`) or so many requests (`100000`).
     #[arg(long, value_name = "AMOUNT", default_value = "1min")]
     pub mover_epoch: Interval,
-    /// Also estimate other replacement policies, by scaled-down caches under each of --write-policy (under wb, where that
-    /// is not given): larc,arc,s3-fifo, arc+nth:3, or all.
+    /// Also estimate other replacement policies, by scaled-down caches under each of --write-policy (under wb alone,
+    /// where that is all): larc,arc,s3-fifo, arc+nth:3, or all.
     #[arg(short, long, value_name = "P,…", value_delimiter = ',')]
     pub policy: Vec<PolicyChoice>,
     /// Look at a sample of the blocks: a share (`1%`, `0.01`), or a number of them (`8192`), which bounds the memory.

@@ -63,7 +63,7 @@ fn section(found: &Found) -> Section {
     if found.classes.total() == 0 {
         return section;
     }
-    let section = sizes(found).into_iter().fold(section, Section::table).paragraph(legend(found));
+    let section = sizes(found).into_iter().fold(section, Section::table).paragraph(Rows::new(found).legend());
     let section = section.table(classes(found));
     let section = percentiles(found).into_iter().fold(section, Section::table);
     let shown = Picture::ALL.into_iter().filter(|&picture| shows(picture, found));
@@ -100,9 +100,11 @@ fn explained(picture: Picture) -> &'static str {
             "Write-back (wb, batched) writes blocks back when they leave the cache; under the others every write goes to the backing at once."
         }
         Picture::Classes => {
-            "Only RAR and RAW, reads of a block seen before, can be served by a cache; WAR and WAW only wear it, unless it writes back."
+            "Only RAR and RAW, reads of a block seen before, can be served by a cache. Writes (CW, WAR, WAW) only wear it, unless it writes back."
         }
-        Picture::Distances => "The least cache that serves an access, and how many there are of which.",
+        Picture::Distances => {
+            "How many accesses need a cache of which size. Each bar reaches to twice the size where it begins."
+        }
         Picture::Map => {
             "Dark is where the accesses are. Level lines are blocks used again and again, slanted ones are sequential runs."
         }
@@ -131,16 +133,6 @@ fn sizes_of(rows: &Rows<'_>, groups: &[(String, &Line)]) -> Table {
 /// A number stays on the line of its unit.
 fn unbroken(cell: String) -> String {
     cell.replace(' ', "\u{a0}")
-}
-
-fn legend(found: &Found) -> String {
-    let mut legend = format!(
-        "LRU caches in blocks of {}. {}",
-        HumanSize(found.block.bytes().into()),
-        Rows::new(found).legend()
-    );
-    found.caveats().iter().for_each(|caveat| legend.extend([" ", caveat]));
-    legend.trim_end().to_owned()
 }
 
 /// Block accesses by request class.

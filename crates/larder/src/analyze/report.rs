@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table};
-use larder_daemon::units::HumanSize;
 
 use super::found::Found;
 use super::line::Line;
@@ -17,11 +16,11 @@ const LINES: &str = "     ──            ";
 /// Beyond it, lines of words are hard to read.
 const WORDS_WIDTH: usize = 100;
 
-/// Between two columns.
+/// Columns behind each cell: its padding, and the empty line that parts it from the next cell.
 const GAP: u16 = 2;
 
-/// Columns that the size and what is said of it take.
-const SIZE_WIDTH: usize = 30;
+/// What stands over a size, its share of the footprint, and what begins there.
+const SIZE_HEADINGS: [&str; 3] = ["\n\nsize", "\nof foot-\nprint", ""];
 
 /// Everything, in lines of at most `width` columns where the words allow it.
 pub fn render(found: &Found, width: u16) -> String {
@@ -42,7 +41,7 @@ pub fn render(found: &Found, width: u16) -> String {
         text.push('\n');
         text.extend(table.lines().flat_map(|line| [line.trim_end(), "\n"]));
     }
-    text + &notes(found, &rows.legend(), words)
+    text + "\n" + &wrapped("", &rows.legend(), words)
 }
 
 /// Accesses by request class; none where there are no accesses.
@@ -52,7 +51,7 @@ fn classes(found: &Found) -> Option<String> {
     let share = |count: u64| percent(Some(count as f64 / total as f64));
     (total > 0).then(|| {
         format!(
-            "first reads {} (CR), first writes {} (CW), reads after a read {} (RAR), after a write {} (RAW), writes after a read {} (WAR), after a write {} (WAW)",
+            "Block accesses: first reads {} (CR), first writes {} (CW), reads after a read {} (RAR), after a write {} (RAW), writes after a read {} (WAR), after a write {} (WAW)",
             share(classes.cr),
             share(classes.cw),
             share(classes.rar),
@@ -69,14 +68,17 @@ fn beside<'a>(
     groups: Vec<(String, &'a Line)>,
     width: usize,
 ) -> Vec<Vec<(String, &'a Line)>> {
+    let of_size = rows.sizes.iter().map(|&blocks| rows.size(blocks));
+    let sizes = columns_width(of_size.chain([SIZE_HEADINGS.map(str::to_owned)]));
     let (mut tables, mut left): (Vec<Vec<_>>, usize) = (Vec::new(), 0);
     for group in groups {
-        let own = group_width(rows, &group);
+        let cells = rows.sizes.iter().map(|&blocks| rows.cells(group.1, blocks));
+        let own = columns_width(cells.chain([headings(rows, &group.0)]));
         match tables.last_mut() {
             Some(table) if own <= left => table.push(group),
             _ => {
                 tables.push(vec![group]);
-                left = width.saturating_sub(SIZE_WIDTH);
+                left = width.saturating_sub(sizes);
             }
         }
         left = left.saturating_sub(own);
@@ -84,13 +86,14 @@ fn beside<'a>(
     tables
 }
 
-/// The two columns of a policy, each as wide as its widest cell, and the gaps behind them.
-fn group_width(rows: &Rows<'_>, group: &(String, &Line)) -> usize {
-    let cells = rows.sizes.iter().map(|&blocks| rows.cells(group.1, blocks));
-    let lines = |text: String| text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-    let widths = cells.chain([headings(rows, &group.0)]).map(|cells| cells.map(lines));
-    let [first, second] = widths.reduce(|[a, b], [c, d]| [a.max(c), b.max(d)]).unwrap_or_default();
-    first + second + 2 * usize::from(GAP)
+/// What columns with these cells take, each as wide as its widest one, and the gaps behind them.
+fn columns_width<const N: usize>(rows: impl Iterator<Item = [String; N]>) -> usize {
+    let width = |cell: String| cell.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    let widths = rows.map(|cells| cells.map(width)).fold([0; N], |mut widest: [usize; N], widths| {
+        widest.iter_mut().zip(widths).for_each(|(most, width)| *most = width.max(*most));
+        widest
+    });
+    widths.iter().sum::<usize>() + N * usize::from(GAP)
 }
 
 fn headings(rows: &Rows<'_>, names: &str) -> [String; 2] {
@@ -101,26 +104,19 @@ fn headings(rows: &Rows<'_>, names: &str) -> [String; 2] {
 fn table(rows: &Rows<'_>, groups: &[(String, &Line)]) -> Table {
     let mut table = Table::new();
     table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic);
-    let fixed = ["\n\nsize", "\nof foot-\nprint", ""].map(str::to_owned);
+    let fixed = SIZE_HEADINGS.map(str::to_owned);
     table.set_header(fixed.into_iter().chain(groups.iter().flat_map(|(names, _)| headings(rows, names))));
     for &blocks in &rows.sizes {
         let of_group = |(_, line): &(String, &Line)| rows.cells(line, blocks);
         table.add_row(rows.size(blocks).into_iter().chain(groups.iter().flat_map(of_group)));
     }
     for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, GAP));
+        column.set_padding((0, GAP - 1));
         if index != 2 {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
     table
-}
-
-fn notes(found: &Found, legend: &str, width: usize) -> String {
-    let size = HumanSize(found.block.bytes().into());
-    let mut notes = format!("LRU caches in blocks of {size}. {legend}");
-    found.caveats().iter().for_each(|caveat| notes.extend([" ", caveat]));
-    format!("\n{}", wrapped("", notes.trim_end(), width))
 }
 
 /// Lines of at most `width` columns where the words allow it, the first one behind a label and the others below its text.

@@ -89,7 +89,7 @@ pub fn map(found: &Found) -> Chart {
     let heat = |label: &str, counts: &[u64]| {
         let rows = counts.chunks(map.columns.max(1));
         let rows = rows.map(|row| row.iter().map(|&count| count as f64).collect());
-        Heat::new(label, Unit::count("blocks"), x, y, rows)
+        Heat::new(label, Unit::count(""), x, y, rows)
     };
     let chart = Chart::new("Accesses over time and address");
     let kinds = [("Blocks read", &map.reads), ("Blocks written", &map.writes)];

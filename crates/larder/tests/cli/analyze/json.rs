@@ -171,7 +171,7 @@ fn a_sample_tells_what_it_is() {
 fn other_policies_are_estimated() {
     let trace = "gen:zipf:theta=1.0,blocks=4000,requests=40000,read=0.7";
     let report =
-        super::json(&Lab::new(), &[trace, "--policy", "larc,s3-fifo+nth:2", "--write-policy", "ro,wt"]);
+        super::json(&Lab::new(), &[trace, "--policy", "lru,larc,s3-fifo+nth:2", "--write-policy", "ro,wt"]);
     let names: Vec<_> = report["estimates"]
         .as_array()
         .expect("a list")

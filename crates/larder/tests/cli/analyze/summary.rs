@@ -14,27 +14,31 @@ fn a_summary_tells_use_gain_and_cost() {
 
 const FIGURE_5_SUMMARY: &str = "\
 t.csv (msr): 7 requests, 14.29 % reads, footprint 20 KiB
-first reads 0.00 % (CR), first writes 71.43 % (CW), reads after a read 0.00 % (RAR), after a write
-14.29 % (RAW), writes after a read 0.00 % (WAR), after a write 14.29 % (WAW)
+Block accesses: first reads 0.00 % (CR), first writes 71.43 % (CW), reads after a read 0.00 % (RAR),
+after a write 14.29 % (RAW), writes after a read 0.00 % (WAR), after a write 14.29 % (WAW)
 
 Use   The workload can use up to 8 KiB of cache: that serves all reads of blocks seen before (URD),
-      14.29 % of its accesses. Sized by all accesses, rewrites among them, it would take 20 KiB
-      (TRD).
-Gain  With 8 KiB, 100.00 % of the blocks read come from the cache and 14.29 % of the requests hit.
-      Before the trace ends, write-back sends the backing 66.67 % of the blocks written.
-Cost  At 8 KiB the SSD would be written 24 KiB under wb, wt, serving 100.00 % of the blocks read.
+      14.29 % of its block accesses. Sized by all accesses, rewrites among them, it would take
+      20 KiB (TRD).
+Gain  With 8 KiB, a write-back cache serves 100.00 % of the blocks read, 14.29 % of the requests
+      find all their blocks in it, and 66.67 % of the blocks written go on to the backing before the
+      trace ends.
+Cost  At 8 KiB the SSD would take 24 KiB of writes under wb or wt, serving 100.00 % of the blocks
+      read.
 
-                                  wb, wt             wt-noalloc, ro
-         of foot-                   read       SSD             read       SSD
-  size      print                   hits   written             hits   written
-───────────────────────────────────────────────────────────────────────────────
- 4 KiB    20.00 %                 0.00 %    28 KiB           0.00 %     4 KiB
- 8 KiB    40.00 %   90 %, URD   100.00 %    24 KiB           0.00 %     4 KiB
-16 KiB    80.00 %               100.00 %    24 KiB           0.00 %     4 KiB
-20 KiB   100.00 %   TRD         100.00 %    24 KiB           0.00 %     4 KiB
+                               wb, wt           wt-noalloc, ro
+        of foot-                 read      SSD            read      SSD
+  size     print                 hits  written            hits  written
+────────────────────────────────────────────────────────────────────────
+ 4 KiB   20.00 %               0.00 %   28 KiB          0.00 %    4 KiB
+ 8 KiB   40.00 %  90 %, URD  100.00 %   24 KiB          0.00 %    4 KiB
+16 KiB   80.00 %             100.00 %   24 KiB          0.00 %    4 KiB
+20 KiB  100.00 %  TRD        100.00 %   24 KiB          0.00 %    4 KiB
 
-LRU caches in blocks of 4 KiB. 90 %: nine tenths of all read hits. URD: all read hits. TRD: all
-hits, of writes too. batched is left out: no mover epoch ends in this trace (--mover-epoch).
+LRU caches in blocks of 4 KiB. wb: write-back. wt: write-through. wt-noalloc: write-through, and a
+write brings no block in. ro: a write goes to the backing alone, and drops the block. 90 %: nine
+tenths of all read hits. URD: all read hits. TRD: all hits, of writes too. batched is left out: no
+mover epoch ends in this trace (--mover-epoch).
 ";
 
 #[test]
@@ -42,7 +46,10 @@ fn traces_with_little_in_them_are_told_as_they_are() {
     for (text, words) in [
         ("", "Use   The trace holds no reads or writes: there is nothing to cache.\n"),
         ("R1", "Use   The workload can use no cache: no block is accessed again.\n"),
-        ("W1 W1", "Use   The workload can use no cache for reading: no block seen before is read (URD)."),
+        (
+            "W1 W1",
+            "Use   The workload can use no cache for reading: no block is read a second time or after a write\n",
+        ),
     ] {
         let summary = summary(text);
         assert!(summary.contains(words), "{text}: {summary}");
@@ -70,6 +77,9 @@ fn lines_fit_the_width() {
         ["gen:zipf:theta=0.9,blocks=30000,requests=50000,read=0.6", "t.csv", "--policy", "larc,arc,s3-fifo"];
     let text = stdout(analyze(&lab, &arguments));
     assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+    // Columns that do not fit beside each other are below each other, rather than broken.
+    let units = ["KiB", "MiB", "GiB", "%"];
+    assert!(text.lines().all(|line| !units.contains(&line.trim())), "{text}");
     assert!(text.contains("larc wb") && text.contains("estimated from scaled-down caches"), "{text}");
 }
 

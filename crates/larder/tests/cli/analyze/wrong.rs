@@ -18,6 +18,10 @@ fn what_cannot_be_analyzed_is_told() {
         (&["-", "t.csv", "-"], "error: stdin can be read only once, but is named twice\nhelp: "),
         (&["t.csv", "--policy", "lru,belady"], "error: belady cannot be estimated"),
         (
+            &["t.csv", "--policy", "arc", "--write-policy", "batched"],
+            "error: batched is a matter of LRU caches",
+        ),
+        (
             &["t.csv", "--plot", "p.pdf"],
             "error: p.pdf: unknown extension .pdf; a picture ends in .svg, .png or .html\nhelp: ",
         ),
