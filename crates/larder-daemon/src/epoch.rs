@@ -261,6 +261,16 @@ mod tests {
         assert_eq!(quotas(&epochs), [2, 2]);
     }
 
+    /// One block less, and an LRU cache serves nothing of it.
+    #[test]
+    fn a_loop_gets_its_last_block_too() {
+        let mut epochs = eci(10_000, &[None]);
+        for _ in 0..3 {
+            (0..3000).for_each(|block| epochs.observe(&access(0, AccessKind::Read, block)));
+        }
+        assert_eq!(epochs.decide().map(|s| (s[0].urd_blocks, s[0].decision.quota_blocks)), Ok((3000, 3000)));
+    }
+
     #[test]
     fn writers_become_read_only_and_come_back() {
         let mut epochs = eci(100, &[None]);

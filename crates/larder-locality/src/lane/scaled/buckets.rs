@@ -10,11 +10,12 @@ pub(super) fn bucket_of(size: u64) -> usize {
     ((u64::from(shift) << BITS) + (size >> shift)) as usize
 }
 
-/// The size that stands for a bucket: its middle.
+/// The size that stands for a bucket: its largest. A cache that is one block short of a loop serves nothing of it, so a
+/// curve had better promise hits too late than too early.
 pub(super) fn size_of_bucket(bucket: usize) -> u64 {
     let shift = ((bucket >> BITS) as u32).saturating_sub(1);
     let first = (bucket as u64 - (u64::from(shift) << BITS)) << shift;
-    first + ((1 << shift) >> 1)
+    first + ((1 << shift) - 1)
 }
 
 /// What was counted at a bucket of sizes.
@@ -123,10 +124,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_bucket_stands_for_sizes_within_a_hundredth(bits in 0u32..64, size: u64) {
+        fn a_bucket_stands_for_sizes_within_two_hundredths(bits in 0u32..64, size: u64) {
             let size = size >> bits;
             let stands = size_of_bucket(bucket_of(size));
-            prop_assert!(stands.abs_diff(size) as f64 <= size as f64 / PER_DOUBLING as f64 / 2.0, "{} for {}", stands, size);
+            prop_assert!(stands >= size && (stands - size) as f64 <= size as f64 / PER_DOUBLING as f64, "{} for {}", stands, size);
             prop_assert!(bucket_of(size) <= bucket_of(size.saturating_add(1)));
         }
 
