@@ -12,7 +12,7 @@
 //! in the sample stands for `1 / (k R)` of a request at rate `R`, which comes to one request in the mean; the largest size of the
 //! sampled blocks counts for all of them. So the blocks of a request are taken to have been accessed together
 //! before, as they mostly were; where they were not (a log whose last block is written again with each append) the hits
-//! by request come out too high, by up to some five in a hundred on recorded disks.
+//! by request come out too high, by up to five in a hundred on most recorded disks, and by twelve at worst.
 
 use std::ops::Range;
 
