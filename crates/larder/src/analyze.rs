@@ -35,8 +35,9 @@ use choice::WriteChoice;
 use found::{Asked, Found};
 pub use options::Options;
 
-/// Blocks that estimates of other policies are made from.
-const BANK_BLOCKS: u32 = 32_768;
+/// Blocks that estimates of other policies are made from: at an eighth of it, the SSD writes of LARC on a recorded mail server were
+/// a quarter too low at one size; at this, all were within 5 %.
+const BANK_BLOCKS: u32 = 1 << 18;
 
 /// Analyze the traces one after the other, and tell what was found.
 pub fn run(options: &Options) -> Result<(), Problem> {
