@@ -36,7 +36,7 @@ use found::{Asked, Found};
 pub use options::Options;
 
 /// Blocks that estimates of other policies are made from: at an eighth of it, the SSD writes of LARC on a recorded mail server were
-/// a quarter too low at one size; at this, all were within 5 %.
+/// a quarter too low at one size; at this, they were within one per cent.
 const BANK_BLOCKS: u32 = 1 << 18;
 
 /// Analyze the traces one after the other, and tell what was found.
