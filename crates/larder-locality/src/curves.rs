@@ -3,6 +3,7 @@
 use std::fmt;
 
 use larder_policy::WritePolicy;
+use larder_policy::trial::Counters;
 
 use crate::{DistanceHistogram, SizeCurve};
 
@@ -27,15 +28,9 @@ impl CurvePolicy {
     pub const ALL: [Self; 5] =
         [Self::WriteBack, Self::WriteThrough, Self::WriteThroughNoAllocate, Self::ReadOnly, Self::Batched];
 
-    /// Its name.
+    /// Its name: that of the write policy, or `batched`.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::WriteBack => "wb",
-            Self::WriteThrough => "wt",
-            Self::WriteThroughNoAllocate => "wt-noalloc",
-            Self::ReadOnly => "ro",
-            Self::Batched => "batched",
-        }
+        self.write_policy().map_or("batched", WritePolicy::as_str)
     }
 
     /// The write policy; none for batched population, which is none of the simulator's.
@@ -117,6 +112,22 @@ impl AtSize {
     /// Blocks written to the SSD.
     pub fn ssd_writes(&self) -> u64 {
         self.fills + self.guest_writes
+    }
+}
+
+impl From<&Counters> for AtSize {
+    fn from(counters: &Counters) -> Self {
+        Self {
+            read_hits: counters.read_hits,
+            write_hits: counters.write_hits,
+            request_hits: counters.request_hits,
+            read_request_hits: counters.read_request_hits,
+            fills: counters.fills,
+            guest_writes: counters.guest_writes,
+            invalidations: counters.invalidations,
+            backing_reads: counters.backing_reads,
+            backing_writes: counters.backing_writes,
+        }
     }
 }
 

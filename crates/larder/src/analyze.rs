@@ -21,7 +21,8 @@ use std::num::NonZero;
 use std::path::Path;
 use std::thread;
 
-use larder_locality::CurvePolicy;
+use larder_locality::bank::SAMPLE_BLOCKS;
+use larder_locality::{CurvePolicy, Sampling};
 use larder_policy::spec::{AdmissionSpec, CachingSpec, PolicySpec};
 use larder_sim::{AnalysisPlan, SimError, WritePolicy};
 
@@ -36,7 +37,7 @@ use found::{Asked, Found};
 pub use options::Options;
 
 /// Blocks that estimates of other policies are made from: at an eighth of it, the SSD writes of LARC on a recorded mail server were
-/// a quarter too low at one size; at this, they were within one per cent.
+/// a quarter too low at one size; at this, they were within one per cent. Where --sample bounds the memory, there are fewer.
 const BANK_BLOCKS: u32 = 1 << 18;
 
 /// Analyze the traces one after the other, and tell what was found.
@@ -78,7 +79,7 @@ fn plan(options: &Options) -> Result<AnalysisPlan, Problem> {
         policies,
         mover_epoch: options.mover_epoch.0,
         bank: bank(options)?,
-        bank_blocks: BANK_BLOCKS,
+        bank_blocks: bank_blocks(options.sampling()),
         seed: options.seed,
         threads: options
             .threads
@@ -104,6 +105,13 @@ fn bank(options: &Options) -> Result<Vec<(CachingSpec, WritePolicy)>, Problem> {
         return Err(Problem::new(what, "name another of --write-policy beside it, or leave --policy out"));
     }
     Ok(writes.iter().flat_map(|&write| caching.iter().map(move |&caching| (caching, write))).collect())
+}
+
+fn bank_blocks(sampling: Sampling) -> u32 {
+    match sampling {
+        Sampling::Blocks(blocks) => blocks.clamp(SAMPLE_BLOCKS, BANK_BLOCKS),
+        Sampling::Exact | Sampling::Rate(_) => BANK_BLOCKS,
+    }
 }
 
 /// A name that no other trace has.

@@ -26,20 +26,6 @@ fn feed(bank: &mut Bank, requests: &[Request]) {
     }
 }
 
-fn at_size(counters: &Counters) -> AtSize {
-    AtSize {
-        read_hits: counters.read_hits,
-        write_hits: counters.write_hits,
-        request_hits: counters.request_hits,
-        read_request_hits: counters.read_request_hits,
-        fills: counters.fills,
-        guest_writes: counters.guest_writes,
-        invalidations: counters.invalidations,
-        backing_reads: counters.backing_reads,
-        backing_writes: counters.backing_writes,
-    }
-}
-
 /// Reads and writes of one block each that come back, half of them to a tenth of the blocks.
 fn skewed(count: u64, blocks: u64) -> impl Iterator<Item = (Op, u64)> {
     let mut rng = larder_policy::Rng::new(3);
@@ -64,7 +50,7 @@ proptest! {
             prop_assert_eq!(curve.points.len(), 1);
             let (blocks, counters) = &curve.points[0];
             prop_assert_eq!(*blocks, most);
-            prop_assert_eq!(at_size(counters), simulate(policy, most as usize, &requests));
+            prop_assert_eq!(AtSize::from(counters), simulate(policy, most as usize, &requests));
         }
     }
 

@@ -2,8 +2,6 @@
 
 use crate::{BlockId, ClassCounts, Op, Stretch};
 
-use super::NEVER;
-
 /// Nothing was done to the block yet.
 const NOTHING: u8 = 0;
 const READ: u8 = 1;
@@ -39,12 +37,6 @@ impl ClassCounter {
     pub fn counts(&self) -> ClassCounts {
         let [[cr, cw], [rar, war], [raw, waw]] = self.counts;
         ClassCounts { cr, cw, rar, raw, war, waw }
-    }
-
-    /// Forget blocks, as [`Model::retain`](super::Model::retain) does; what was counted stays.
-    pub fn retain(&mut self, renumbered: &[BlockId]) {
-        let kept = self.last.iter().zip(renumbered).filter(|&(_, &now)| now != NEVER).map(|(&last, _)| last);
-        self.last = kept.collect();
     }
 
     /// Bytes of memory held.
@@ -92,15 +84,5 @@ mod tests {
             feed(&requests, each, |stretch| counter.count(stretch));
             prop_assert_eq!(counter.counts(), model(&requests));
         }
-    }
-
-    #[test]
-    fn forgotten_blocks_are_new_again() {
-        let requests: [Request; 3] = [(Op::Read, vec![0]), (Op::Write, vec![1]), (Op::Read, vec![2])];
-        let mut counter = ClassCounter::new();
-        feed(&requests, 1, |stretch| counter.count(stretch));
-        counter.retain(&[NEVER, 0, 1]);
-        feed(&[(Op::Read, vec![0, 1, 2])], 1, |stretch| counter.count(stretch));
-        assert_eq!(counter.counts(), ClassCounts { cr: 3, cw: 1, raw: 1, rar: 1, ..ClassCounts::default() });
     }
 }

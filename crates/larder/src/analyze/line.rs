@@ -1,7 +1,7 @@
 //! What caches of one kind would do, at chosen sizes.
 
 use larder_locality::{AtSize, CurvePolicy, PolicyCurves};
-use larder_sim::{BankCurve, Counters};
+use larder_sim::BankCurve;
 
 /// A cache of one kind over chosen sizes. Counts are in blocks but for requests.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +42,11 @@ impl Line {
             reads,
             writes,
             requests,
-            points: curve.points.iter().map(|&(blocks, counters)| (blocks, at_size(&counters))).collect(),
+            points: curve
+                .points
+                .iter()
+                .map(|&(blocks, counters)| (blocks, AtSize::from(&counters)))
+                .collect(),
         }
     }
 
@@ -116,20 +120,6 @@ pub fn merged<K: PartialEq>(lines: &[Line], key: impl Fn(&Line) -> K) -> Vec<(St
 
 fn ratio(part: f64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part / whole as f64)
-}
-
-fn at_size(counters: &Counters) -> AtSize {
-    AtSize {
-        read_hits: counters.read_hits,
-        write_hits: counters.write_hits,
-        request_hits: counters.request_hits,
-        read_request_hits: counters.read_request_hits,
-        fills: counters.fills,
-        guest_writes: counters.guest_writes,
-        invalidations: counters.invalidations,
-        backing_reads: counters.backing_reads,
-        backing_writes: counters.backing_writes,
-    }
 }
 
 #[cfg(test)]
