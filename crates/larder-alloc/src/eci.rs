@@ -17,7 +17,7 @@ use crate::division::divide;
 use crate::hull::{Choice, GAIN_UNIT};
 use crate::shares::share_out;
 use crate::words::grouped;
-use crate::{AllocError, Allocator, Constraints, Decision, Tenant, write_policy};
+use crate::{AllocError, Allocator, Constraints, Decision, Mode, Profile, Tenant, write_policy};
 
 /// ECI-Cache's allocator.
 ///
@@ -37,6 +37,11 @@ impl Allocator for Eci {
         Self::NAME
     }
 
+    /// Blocks of 8 KiB, 10 minutes, and write-back at the start (section 6.3).
+    fn profile(&self) -> Profile {
+        Profile { block_bytes: 8192, epoch_seconds: 600.0, ..Profile::default() }
+    }
+
     fn allocate(
         &mut self,
         tenants: &[Tenant<'_>],
@@ -48,10 +53,11 @@ impl Allocator for Eci {
             false => sizes.least_latency(tenants),
         };
         let decide = |(at, tenant): (usize, &Tenant<'_>)| {
-            let (write_policy, policy_words) = write_policy::choose(tenant, constraints);
+            let (write, policy_words) = write_policy::choose(tenant, constraints);
             let reason = format!("{}; {policy_words}", sizes.words(at, tenant, quotas[at]));
             // A quota is no larger than the cache.
-            Decision { quota_blocks: quotas[at] as u32, write_policy, reason }
+            let mode = Mode { write, ..tenant.mode };
+            Decision { quota_blocks: quotas[at] as u32, mode, predicted: None, reason }
         };
         Ok(tenants.iter().enumerate().map(decide).collect())
     }

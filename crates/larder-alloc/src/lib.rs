@@ -13,7 +13,10 @@
 
 mod division;
 mod eci;
+mod findings;
 mod hull;
+pub mod menu;
+mod profile;
 mod shares;
 mod static_quotas;
 mod tenant;
@@ -21,8 +24,13 @@ mod words;
 mod write_policy;
 
 pub use eci::Eci;
+pub use findings::{CacheUse, Findings, Latencies, Measured, Timed};
+pub use larder_policy::WritePolicy;
+pub use profile::{Layout, Needs, Population, Profile};
 pub use static_quotas::Static;
-pub use tenant::{ConfiguredPolicy, Constraints, Decision, Tenant, WritePolicyChoice};
+pub use tenant::{
+    ConfiguredPolicy, Constraints, Decision, Goals, Mode, Objective, Prediction, Reservation, Tenant,
+};
 
 /// The least that `eci` gives to a tenant, in blocks, as in the paper (footnote 3), unless configured otherwise.
 pub const DEFAULT_MIN_BLOCKS: u32 = 1000;
@@ -34,10 +42,20 @@ pub const DEFAULT_WRITE_THRESHOLD: f64 = 0.5;
 /// The names that [`by_name`] knows.
 pub const NAMES: [&str; 2] = [Eci::NAME, Static::NAME];
 
+use larder_locality::CurvePolicy;
+
 /// Decides, once an epoch, what every tenant gets.
 pub trait Allocator {
     /// Its name in configuration and status.
     fn name(&self) -> &'static str;
+
+    /// What the cache is like that it decides about, unless the user says otherwise.
+    fn profile(&self) -> Profile;
+
+    /// What has to be observed for it.
+    fn needs(&self) -> Needs {
+        Needs { curves: vec![CurvePolicy::WriteThrough], ..Needs::default() }
+    }
 
     /// One decision for each tenant, in the same order. The quotas never exceed the cache in sum.
     ///

@@ -2,7 +2,7 @@
 
 use crate::shares::equal_parts;
 use crate::words::grouped;
-use crate::{AllocError, Allocator, Constraints, Decision, Tenant, write_policy};
+use crate::{AllocError, Allocator, Constraints, Decision, Mode, Profile, Tenant, write_policy};
 
 /// Quotas as configured; tenants without one share the rest equally, to the last block.
 ///
@@ -19,6 +19,10 @@ impl Static {
 impl Allocator for Static {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn profile(&self) -> Profile {
+        Profile::default()
     }
 
     fn allocate(
@@ -46,7 +50,7 @@ fn decide(
     rest: u64,
     sharing: usize,
 ) -> Decision {
-    let (write_policy, policy_words) = write_policy::choose(tenant, constraints);
+    let (write, policy_words) = write_policy::choose(tenant, constraints);
     let (quota_blocks, quota_words) = match tenant.configured_quota_blocks {
         Some(quota) => (quota, format!("{} blocks as configured", grouped(quota))),
         None => {
@@ -58,41 +62,43 @@ fn decide(
             (part, format!("{words} left to tenants without a quota ({tenants})"))
         }
     };
-    Decision { quota_blocks, write_policy, reason: format!("{quota_words}; {policy_words}") }
+    let mode = Mode { write, ..tenant.mode };
+    Decision { quota_blocks, mode, predicted: None, reason: format!("{quota_words}; {policy_words}") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ConfiguredPolicy, WritePolicyChoice};
+    use crate::{ConfiguredPolicy, Goals};
     use proptest::prelude::*;
 
     fn tenants(quotas: &[Option<u32>]) -> Vec<Tenant<'static>> {
         let tenant = |&quota| Tenant {
             name: "t",
             quota_blocks: 5,
-            write_policy: WritePolicyChoice::WriteThrough,
+            mode: Profile::default().mode,
             findings: None,
             configured_policy: ConfiguredPolicy::Auto,
             configured_quota_blocks: quota,
             min_blocks: 1000,
+            goals: Goals::default(),
         };
         quotas.iter().map(tenant).collect()
     }
 
     fn allocate(quotas: &[Option<u32>], cache_blocks: u32) -> Result<Vec<Decision>, AllocError> {
-        Static.allocate(&tenants(quotas), &Constraints { cache_blocks, write_threshold: 0.5 })
+        Static.allocate(&tenants(quotas), &Constraints { cache_blocks, ..Constraints::default() })
     }
 
     #[test]
     fn the_rest_is_shared_to_the_last_block() {
         let decisions = allocate(&[Some(4000), None, None, None], 10_000).expect("the quotas fit");
         assert_eq!(decisions.iter().map(|d| d.quota_blocks).collect::<Vec<_>>(), [4000, 2000, 2000, 2000]);
-        assert_eq!(decisions[0].reason, "4,000 blocks as configured; write policy stays wt");
+        assert_eq!(decisions[0].reason, "4,000 blocks as configured; write policy stays wb");
         assert_eq!(
             decisions[1].reason,
             "2,000 blocks: an equal share of the 6,000 of 10,000 blocks left to tenants without a quota (3); \
-             write policy stays wt"
+             write policy stays wb"
         );
     }
 

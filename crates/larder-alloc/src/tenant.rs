@@ -1,24 +1,18 @@
 //! What an allocator knows of a tenant, and what it says about it.
 
 use larder_locality::EpochFindings;
+use larder_policy::WritePolicy;
+use larder_policy::spec::CachingSpec;
 
-/// What happens to a tenant's writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WritePolicyChoice {
-    /// Write-through: a write goes to the backing and to the cache.
-    WriteThrough,
-    /// Read-only: a write goes to the backing and invalidates.
-    ReadOnly,
-}
+use crate::Findings;
 
-impl WritePolicyChoice {
-    /// Its name in configuration and status: `wt`, `ro`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::WriteThrough => "wt",
-            Self::ReadOnly => "ro",
-        }
-    }
+/// How a tenant's cache works, whatever its size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mode {
+    /// Which block leaves, and which may enter.
+    pub caching: CachingSpec,
+    /// What a write does.
+    pub write: WritePolicy,
 }
 
 /// What the operator says about a tenant's write policy.
@@ -28,33 +22,82 @@ pub enum ConfiguredPolicy {
     #[default]
     Auto,
     /// Always this one.
-    Fixed(WritePolicyChoice),
+    Fixed(WritePolicy),
+}
+
+/// What a tenant was promised.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reservation {
+    /// A mean latency of a request of at most so many seconds.
+    Latency(f64),
+    /// At least so many requests per second while it has that many outstanding.
+    Iops(f64),
+}
+
+/// What the operator wants for a tenant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Goals {
+    /// How much its latency counts beside that of others; 1 unless given, above 0.
+    pub weight: f64,
+    /// Proportional share: with shares 1 and 2, the second has half the latency (or twice the IOPS) of the first. None: it takes no part.
+    pub share: Option<f64>,
+    /// What it was promised.
+    pub reservation: Option<Reservation>,
+    /// The most blocks that it gets.
+    pub max_blocks: Option<u32>,
+}
+
+impl Default for Goals {
+    fn default() -> Self {
+        Self { weight: 1.0, share: None, reservation: None, max_blocks: None }
+    }
 }
 
 /// One tenant, as an allocator sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Tenant<'a> {
-    /// Its name.
+    /// Its name; no two tenants have the same. An allocator that remembers a tenant from one epoch to the next goes by it.
     pub name: &'a str,
     /// The quota that it has now, in blocks.
     pub quota_blocks: u32,
-    /// The write policy that it has now.
-    pub write_policy: WritePolicyChoice,
-    /// What it did in the epoch that ended; none where it was idle.
-    pub findings: Option<&'a EpochFindings>,
+    /// How its cache works now.
+    pub mode: Mode,
+    /// What it did in the epoch that ended; none where it was idle, or is new.
+    pub findings: Option<&'a Findings>,
     /// The write policy configured.
     pub configured_policy: ConfiguredPolicy,
     /// The quota configured, in blocks, if there is one.
     pub configured_quota_blocks: Option<u32>,
     /// The least that it gets, in blocks, while the cache has that much for everybody.
     pub min_blocks: u32,
+    /// What else is wanted for it.
+    pub goals: Goals,
 }
 
 impl<'a> Tenant<'a> {
     /// What the tenant did, unless it did nothing.
     pub(crate) fn active(&self) -> Option<&'a EpochFindings> {
-        self.findings.filter(|findings| findings.accesses > 0)
+        self.found().map(|findings| &findings.epoch)
     }
+
+    /// All that was found about it, unless it did nothing.
+    pub(crate) fn found(&self) -> Option<&'a Findings> {
+        self.findings.filter(|findings| findings.epoch.accesses > 0)
+    }
+}
+
+/// What is to be minimised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Objective {
+    /// Requests that miss, over all tenants.
+    TotalMisses,
+    /// The mean latency of a request, over all tenants' requests.
+    #[default]
+    MeanLatency,
+    /// The sum of the tenants' mean latencies, whatever their rates.
+    SumOfLatencies,
+    /// The sum of the tenants' 1 / IOPS.
+    Iops,
 }
 
 /// What binds all tenants together.
@@ -62,17 +105,55 @@ impl<'a> Tenant<'a> {
 pub struct Constraints {
     /// Blocks that the cache has.
     pub cache_blocks: u32,
+    /// Bytes in a block.
+    pub block_bytes: u32,
     /// The share of WAW and WAR (0 to 1) from which on `auto` means `ro`.
     pub write_threshold: f64,
+    /// The cache can hold dirty blocks: `wb` may be chosen.
+    pub write_back: bool,
+    /// Blocks per second that may be written to the SSD until the next epoch ends; none for no limit.
+    pub ssd_writes_per_second: Option<f64>,
+    /// What is to be minimised, where an allocator lets that be chosen.
+    pub objective: Objective,
+    /// Seconds that the decision will stand.
+    pub epoch_seconds: f64,
+}
+
+impl Default for Constraints {
+    /// Nothing to share out, in blocks of 4 KiB, with the papers' defaults.
+    fn default() -> Self {
+        Self {
+            cache_blocks: 0,
+            block_bytes: 4096,
+            write_threshold: crate::DEFAULT_WRITE_THRESHOLD,
+            write_back: true,
+            ssd_writes_per_second: None,
+            objective: Objective::default(),
+            epoch_seconds: 600.0,
+        }
+    }
+}
+
+/// What an allocator expects of a decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Prediction {
+    /// Mean seconds of a request.
+    pub latency: f64,
+    /// Requests all of whose blocks are hits, 0 to 1.
+    pub request_hit_ratio: f64,
+    /// Blocks written to the SSD per second.
+    pub ssd_writes_per_second: f64,
 }
 
 /// What a tenant gets until the next epoch ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// How many blocks it may hold.
     pub quota_blocks: u32,
-    /// What happens to its writes.
-    pub write_policy: WritePolicyChoice,
+    /// How its cache works.
+    pub mode: Mode,
+    /// What is expected of it, where the allocator predicts anything.
+    pub predicted: Option<Prediction>,
     /// Why, in one sentence with the numbers.
     pub reason: String,
 }

@@ -2,23 +2,25 @@
 //!
 //! Where WAW and WAR make up a large share of all accesses, most cached writes would be overwritten before anybody
 //! reads them: the writes go past the cache (`ro`), which spares the SSD. The paper chooses between `ro` and
-//! write-back; until there is durable write-back, `wt` stands in its place. The paper's pseudo-code sets `ro` and never
+//! write-back; where a cache cannot hold dirty data, `wt` stands in its place. The paper's pseudo-code sets `ro` and never
 //! takes it back, its text re-assesses every interval; this follows the text.
 
-use crate::{ConfiguredPolicy, Constraints, Tenant, WritePolicyChoice};
+use crate::{ConfiguredPolicy, Constraints, Tenant, WritePolicy};
 
 /// The policy, and the half-sentence that gives the reason.
-pub(crate) fn choose(tenant: &Tenant<'_>, constraints: &Constraints) -> (WritePolicyChoice, String) {
+pub(crate) fn choose(tenant: &Tenant<'_>, constraints: &Constraints) -> (WritePolicy, String) {
     if let ConfiguredPolicy::Fixed(policy) = tenant.configured_policy {
         return (policy, format!("write policy {} as configured", policy.as_str()));
     }
     let Some(findings) = tenant.active() else {
-        return (tenant.write_policy, format!("write policy stays {}", tenant.write_policy.as_str()));
+        let policy = tenant.mode.write;
+        return (policy, format!("write policy stays {policy}"));
     };
     let (ratio, threshold) = (findings.write_ratio(), constraints.write_threshold);
     let (policy, relation) = match ratio >= threshold {
-        true => (WritePolicyChoice::ReadOnly, ">="),
-        false => (WritePolicyChoice::WriteThrough, "<"),
+        true => (WritePolicy::ReadOnly, ">="),
+        false if constraints.write_back => (WritePolicy::WriteBack, "<"),
+        false => (WritePolicy::WriteThrough, "<"),
     };
     let ratio = rounded_beside(ratio, threshold);
     (policy, format!("write ratio {ratio} {relation} {threshold:.2}: {}", policy.as_str()))
@@ -36,30 +38,31 @@ fn rounded_beside(ratio: f64, threshold: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use WritePolicyChoice::{ReadOnly, WriteThrough};
+    use WritePolicy::{ReadOnly, WriteThrough};
+    use crate::{Findings, Goals, Mode};
     use larder_locality::{ClassCounts, EpochFindings};
+    use larder_policy::spec::CachingSpec;
 
-    const CONSTRAINTS: Constraints = Constraints { cache_blocks: 100, write_threshold: 0.5 };
-
-    fn findings(waw: u64, war: u64, rar: u64) -> EpochFindings {
+    fn findings(waw: u64, war: u64, rar: u64) -> Findings {
         let classes = ClassCounts { waw, war, rar, ..ClassCounts::default() };
-        EpochFindings { accesses: classes.total(), classes, ..EpochFindings::default() }
+        EpochFindings { accesses: classes.total(), classes, ..EpochFindings::default() }.into()
     }
 
     fn decide(
-        findings: Option<&EpochFindings>,
+        findings: Option<&Findings>,
         configured_policy: ConfiguredPolicy,
-    ) -> (WritePolicyChoice, String) {
+    ) -> (WritePolicy, String) {
         let tenant = Tenant {
             name: "t",
             quota_blocks: 10,
-            write_policy: ReadOnly,
+            mode: Mode { caching: CachingSpec::default(), write: ReadOnly },
             findings,
             configured_policy,
             configured_quota_blocks: None,
             min_blocks: 10,
+            goals: Goals::default(),
         };
-        choose(&tenant, &CONSTRAINTS)
+        choose(&tenant, &Constraints { write_back: false, ..Constraints::default() })
     }
 
     #[test]
@@ -79,7 +82,7 @@ mod tests {
     fn an_idle_tenant_keeps_its_policy_and_a_configured_one_stands() {
         let stays = (ReadOnly, "write policy stays ro".to_owned());
         assert_eq!(decide(None, ConfiguredPolicy::Auto), stays);
-        assert_eq!(decide(Some(&EpochFindings::default()), ConfiguredPolicy::Auto), stays);
+        assert_eq!(decide(Some(&Findings::default()), ConfiguredPolicy::Auto), stays);
         let fixed = ConfiguredPolicy::Fixed(WriteThrough);
         let as_configured = (WriteThrough, "write policy wt as configured".to_owned());
         assert_eq!(decide(Some(&findings(9, 0, 0)), fixed), as_configured);

@@ -1,6 +1,6 @@
 //! The enforcing part of the loop of an epoch: from where the tenants stand to where they shall stand, in safe steps.
 
-use larder_alloc::WritePolicyChoice;
+use larder_alloc::WritePolicy;
 
 use crate::epoch::Standing;
 
@@ -19,7 +19,7 @@ pub enum Step {
         /// Index of the tenant.
         tenant: usize,
         /// How.
-        policy: WritePolicyChoice,
+        policy: WritePolicy,
     },
 }
 
@@ -38,8 +38,8 @@ pub fn steps(before: &[Standing], after: &[Standing]) -> Vec<Step> {
         .filter(|(_, (before, after))| after.quota_blocks < before.quota_blocks)
         .map(|(tenant, (_, after))| quota(tenant, after.quota_blocks));
     let policies = changes()
-        .filter(|(_, (before, after))| after.write_policy != before.write_policy)
-        .map(|(tenant, (_, after))| Step::WritePolicy { tenant, policy: after.write_policy });
+        .filter(|(_, (before, after))| after.mode.write != before.mode.write)
+        .map(|(tenant, (_, after))| Step::WritePolicy { tenant, policy: after.mode.write });
     let grow = changes()
         .filter(|(_, (before, after))| after.quota_blocks > before.quota_blocks)
         .map(|(tenant, (_, after))| quota(tenant, after.quota_blocks));
@@ -49,20 +49,21 @@ pub fn steps(before: &[Standing], after: &[Standing]) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_alloc::Decision;
+    use larder_alloc::{Decision, Mode};
+    use larder_policy::spec::CachingSpec;
     use proptest::prelude::*;
 
     fn standing((quota_blocks, read_only): (u32, bool)) -> Standing {
-        let write_policy =
-            if read_only { WritePolicyChoice::ReadOnly } else { WritePolicyChoice::WriteThrough };
-        let decision = Decision { quota_blocks, write_policy, reason: String::new() };
+        let write = if read_only { WritePolicy::ReadOnly } else { WritePolicy::WriteThrough };
+        let mode = Mode { caching: CachingSpec::default(), write };
+        let decision = Decision { quota_blocks, mode, predicted: None, reason: String::new() };
         Standing { epoch: 0, decision, urd_blocks: 0, trd_blocks: 0 }
     }
 
     fn apply(standings: &mut [Standing], step: Step) {
         match step {
             Step::Quota { tenant, blocks } => standings[tenant].decision.quota_blocks = blocks,
-            Step::WritePolicy { tenant, policy } => standings[tenant].decision.write_policy = policy,
+            Step::WritePolicy { tenant, policy } => standings[tenant].decision.mode.write = policy,
         }
     }
 

@@ -176,12 +176,12 @@ fn access_kind(kind: RequestKind) -> Option<AccessKind> {
 fn log_changes(before: &[Standing], epochs: &EpochLoop) {
     for ((tenant, before), after) in epochs.tenants().iter().zip(before).zip(epochs.standings()) {
         let (old, new) = (&before.decision, &after.decision);
-        if (old.quota_blocks, old.write_policy) != (new.quota_blocks, new.write_policy) {
+        if (old.quota_blocks, old.mode.write) != (new.quota_blocks, new.mode.write) {
             tracing::info!(
                 epoch = after.epoch,
                 tenant = tenant.name,
                 quota_blocks = new.quota_blocks,
-                write_policy = new.write_policy.as_str(),
+                write_policy = new.mode.write.as_str(),
                 reason = new.reason,
                 "decided"
             );

@@ -201,7 +201,7 @@ fn decision_status(Standing { epoch, decision, .. }: &Standing) -> DecisionStatu
     DecisionStatus {
         epoch: *epoch,
         quota_blocks: decision.quota_blocks,
-        write_policy: decision.write_policy.as_str().into(),
+        write_policy: decision.mode.write.as_str().into(),
         reason: decision.reason.clone(),
     }
 }
@@ -220,9 +220,10 @@ fn volume_status(config: &VolumeConfig, now: &VolumeSnapshot) -> VolumeStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_alloc::{Decision, WritePolicyChoice};
+    use larder_alloc::{Decision, Mode};
     use larder_engine::{TenantId, TenantStats, VolumeId, WritePolicy};
     use larder_io::VolumeInfo;
+    use larder_policy::spec::CachingSpec;
     use std::path::Path;
 
     const CONFIG: &str = r#"
@@ -270,8 +271,8 @@ mod tests {
     }
 
     fn standing(quota_blocks: u32) -> Standing {
-        let write_policy = WritePolicyChoice::ReadOnly;
-        let decision = Decision { quota_blocks, write_policy, reason: "so".into() };
+        let mode = Mode { caching: CachingSpec::default(), write: larder_policy::WritePolicy::ReadOnly };
+        let decision = Decision { quota_blocks, mode, predicted: None, reason: "so".into() };
         Standing { epoch: 4, decision, urd_blocks: 7, trd_blocks: 9 }
     }
 

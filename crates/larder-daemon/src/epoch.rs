@@ -5,11 +5,13 @@
 //! in the daemon is in [`crate::analyzer`].
 
 use larder_alloc::{
-    AllocError, Allocator, ConfiguredPolicy, Constraints, Decision, Static, Tenant, WritePolicyChoice,
+    AllocError, Allocator, ConfiguredPolicy, Constraints, Decision, Findings, Goals, Mode, Static, Tenant,
+    WritePolicy,
 };
 use larder_locality::{
-    AccessKind, Analyzer, AnalyzerConfig, CurvePolicy, EpochFindings, Op, Sampling, block_keys, blocks_of,
+    AccessKind, Analyzer, AnalyzerConfig, CurvePolicy, Op, Sampling, block_keys, blocks_of,
 };
+use larder_policy::spec::CachingSpec;
 
 /// Blocks of a tenant that its analyzer looks at, at most: a tenant with fewer is analyzed exactly, a larger one from a
 /// sample of this size, in some two megabytes.
@@ -64,7 +66,7 @@ pub struct LoopConfig {
 }
 
 /// A tenant's standing at the end of an epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
     /// The epoch at whose end it was decided, from 1; 0 for the start.
     pub epoch: u64,
@@ -101,7 +103,8 @@ impl EpochLoop {
         let analyzers = tenants.iter().map(|_| Analyzer::new(&analysis)).collect();
         let nothing = Decision {
             quota_blocks: 0,
-            write_policy: WritePolicyChoice::WriteThrough,
+            mode: Mode { caching: CachingSpec::default(), write: WritePolicy::WriteThrough },
+            predicted: None,
             reason: String::new(),
         };
         let at_start = Standing { epoch: 0, decision: nothing, urd_blocks: 0, trd_blocks: 0 };
@@ -129,7 +132,8 @@ impl EpochLoop {
     /// When the allocator cannot decide; then every tenant keeps what it has, and the epoch counts all the same.
     pub fn decide(&mut self) -> Result<&[Standing], AllocError> {
         self.epoch += 1;
-        let findings: Vec<_> = self.analyzers.iter_mut().map(Analyzer::finish_epoch).collect();
+        let findings: Vec<Findings> =
+            self.analyzers.iter_mut().map(|analyzer| analyzer.finish_epoch().into()).collect();
         let inputs = inputs(&self.tenants, &self.standings, &self.config, &findings);
         let constraints = self.constraints();
         let decisions = self.allocator.allocate(&inputs, &constraints)?;
@@ -157,23 +161,29 @@ impl EpochLoop {
         self.analyzers.iter().map(Analyzer::memory_bytes).sum()
     }
 
-    fn inputs<'a>(&'a self, findings: &'a [EpochFindings]) -> Vec<Tenant<'a>> {
+    fn inputs<'a>(&'a self, findings: &'a [Findings]) -> Vec<Tenant<'a>> {
         inputs(&self.tenants, &self.standings, &self.config, findings)
     }
 
     fn constraints(&self) -> Constraints {
-        Constraints { cache_blocks: self.config.cache_blocks, write_threshold: self.config.write_threshold }
+        Constraints {
+            cache_blocks: self.config.cache_blocks,
+            block_bytes: self.config.block_bytes,
+            write_threshold: self.config.write_threshold,
+            write_back: false,
+            ..Constraints::default()
+        }
     }
 
     /// Take decisions over, with the findings (none at the start) that led to them.
-    fn stand(&mut self, decisions: Vec<Decision>, findings: &[EpochFindings]) {
+    fn stand(&mut self, decisions: Vec<Decision>, findings: &[Findings]) {
         for (index, decision) in decisions.into_iter().enumerate().take(self.standings.len()) {
             let found = findings.get(index);
             self.standings[index] = Standing {
                 epoch: self.epoch,
                 decision,
-                urd_blocks: found.map_or(0, EpochFindings::urd_blocks),
-                trd_blocks: found.map_or(0, EpochFindings::trd_blocks),
+                urd_blocks: found.map_or(0, |found| found.epoch.urd_blocks()),
+                trd_blocks: found.map_or(0, |found| found.epoch.trd_blocks()),
             };
         }
     }
@@ -195,16 +205,17 @@ fn inputs<'a>(
     tenants: &'a [LoopTenant],
     standings: &'a [Standing],
     config: &LoopConfig,
-    findings: &'a [EpochFindings],
+    findings: &'a [Findings],
 ) -> Vec<Tenant<'a>> {
     let input = |(index, (tenant, standing)): (usize, (&'a LoopTenant, &'a Standing))| Tenant {
         name: &tenant.name,
         quota_blocks: standing.decision.quota_blocks,
-        write_policy: standing.decision.write_policy,
+        mode: standing.decision.mode,
         findings: findings.get(index),
         configured_policy: tenant.write_policy,
         configured_quota_blocks: tenant.quota_blocks,
         min_blocks: config.min_blocks,
+        goals: Goals::default(),
     };
     tenants.iter().zip(standings).enumerate().map(input).collect()
 }
@@ -279,12 +290,9 @@ mod tests {
                 (0..4).for_each(|block| epochs.observe(&access(0, kind, block)));
             }
             epochs.decide().expect("decided");
-            let policy = epochs.standings()[0].decision.write_policy;
-            let expected = if kind == AccessKind::Write {
-                WritePolicyChoice::ReadOnly
-            } else {
-                WritePolicyChoice::WriteThrough
-            };
+            let policy = epochs.standings()[0].decision.mode.write;
+            let expected =
+                if kind == AccessKind::Write { WritePolicy::ReadOnly } else { WritePolicy::WriteThrough };
             assert_eq!(policy, expected);
         }
     }

@@ -1,12 +1,13 @@
 //! ECI-Cache's decisions on hand-worked cases, and what must hold for all.
 
 use super::*;
-use crate::{ConfiguredPolicy, WritePolicyChoice};
+use crate::{ConfiguredPolicy, Findings, Goals, WritePolicy};
+use larder_policy::spec::CachingSpec;
 use larder_locality::{ClassCounts, DistanceHistogram};
 use proptest::prelude::*;
 
 /// An epoch of `accesses`, of which `useful` (distance, count) are reads of known blocks, and the others overwrites.
-fn findings(accesses: u64, useful: &[(u64, u64)]) -> EpochFindings {
+fn findings(accesses: u64, useful: &[(u64, u64)]) -> Findings {
     let useful: DistanceHistogram = useful.iter().copied().collect();
     let classes =
         ClassCounts { rar: useful.total(), waw: accesses - useful.total(), ..ClassCounts::default() };
@@ -19,22 +20,28 @@ fn findings(accesses: u64, useful: &[(u64, u64)]) -> EpochFindings {
         useful,
         ..EpochFindings::default()
     }
+    .into()
 }
 
-fn tenant(findings: Option<&EpochFindings>, min_blocks: u32) -> Tenant<'_> {
+fn tenant(findings: Option<&Findings>, min_blocks: u32) -> Tenant<'_> {
     Tenant {
         name: "t",
         quota_blocks: 77,
-        write_policy: WritePolicyChoice::WriteThrough,
+        mode: Mode { caching: CachingSpec::default(), write: WritePolicy::WriteThrough },
         findings,
         configured_policy: ConfiguredPolicy::Auto,
         configured_quota_blocks: None,
         min_blocks,
+        goals: Goals::default(),
     }
 }
 
 fn allocate(tenants: &[Tenant<'_>], cache_blocks: u32) -> Vec<Decision> {
-    Eci.allocate(tenants, &Constraints { cache_blocks, write_threshold: 0.5 }).expect("eci always decides")
+    Eci.allocate(tenants, &constraints(cache_blocks)).expect("eci always decides")
+}
+
+fn constraints(cache_blocks: u32) -> Constraints {
+    Constraints { cache_blocks, write_back: false, ..Constraints::default() }
 }
 
 fn quotas(decisions: &[Decision]) -> Vec<u32> {
@@ -51,7 +58,7 @@ fn wishes_that_fit_are_granted_to_the_block() {
         decisions[0].reason,
         "URD 1,023 (1,024 blocks) fits: the tenants together want 3,200 of 8,192 blocks; write ratio 0.12 < 0.50: wt"
     );
-    assert_eq!(decisions[1].write_policy, WritePolicyChoice::ReadOnly);
+    assert_eq!(decisions[1].mode.write, WritePolicy::ReadOnly);
     assert!(decisions[1].reason.ends_with("; write ratio 0.80 >= 0.50: ro"), "{}", decisions[1].reason);
 }
 
@@ -105,13 +112,13 @@ fn minima_beyond_the_cache_become_equal_parts() {
 fn the_write_policy_is_assessed_anew_every_epoch() {
     let (writing, reading) = (findings(10, &[(1, 4)]), findings(10, &[(1, 8)]));
     let policies: Vec<_> = [&writing, &reading, &writing]
-        .map(|findings| allocate(&[tenant(Some(findings), 1)], 100)[0].write_policy)
+        .map(|findings| allocate(&[tenant(Some(findings), 1)], 100)[0].mode.write)
         .to_vec();
-    use WritePolicyChoice::{ReadOnly, WriteThrough};
+    use WritePolicy::{ReadOnly, WriteThrough};
     assert_eq!(policies, [ReadOnly, WriteThrough, ReadOnly]);
 }
 
-fn epoch() -> impl Strategy<Value = Option<EpochFindings>> {
+fn epoch() -> impl Strategy<Value = Option<Findings>> {
     let useful = proptest::collection::vec((0u64..400, 1u64..50), 0..12);
     let epoch = (useful, 0u64..500).prop_map(|(useful, others)| {
         let hits: u64 = useful.iter().map(|pair| pair.1).sum();
@@ -142,7 +149,7 @@ proptest! {
     ) {
         let tenants: Vec<_> = epochs.iter().map(|(epoch, min)| tenant(epoch.as_ref(), *min)).collect();
         let decisions = allocate(&tenants, cache);
-        let sizes = Sizes::of(&tenants, &Constraints { cache_blocks: cache, write_threshold: 0.5 });
+        let sizes = Sizes::of(&tenants, &constraints(cache));
         let sum: u64 = decisions.iter().map(|decision| u64::from(decision.quota_blocks)).sum();
         prop_assert_eq!(sum, sizes.wanted_in_all().min(u64::from(cache)));
         for (at, decision) in decisions.iter().enumerate() {
@@ -164,7 +171,7 @@ proptest! {
         epochs in proptest::collection::vec((epoch(), 0u32..30), 1..5), cache in 130u32..700,
     ) {
         let tenants: Vec<_> = epochs.iter().map(|(epoch, min)| tenant(epoch.as_ref(), *min)).collect();
-        let sizes = Sizes::of(&tenants, &Constraints { cache_blocks: cache, write_threshold: 0.5 });
+        let sizes = Sizes::of(&tenants, &constraints(cache));
         let ratio = |(tenant, decision): (&Tenant<'_>, Decision)| {
             tenant.active().map_or(0.0, |findings| findings.hit_curve().ratio(decision.quota_blocks.into()))
         };

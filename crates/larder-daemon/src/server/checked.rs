@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use larder_alloc::{Allocator, ConfiguredPolicy, Eci, Static, WritePolicyChoice};
+use larder_alloc::{Allocator, ConfiguredPolicy, Eci, Static, WritePolicy};
 use larder_io::{Backing, CacheError, CachePlan, CacheSpec, FileDevice};
 
 use super::ServeError;
@@ -167,7 +167,7 @@ fn epoch_loop(config: &Config, cache_blocks: u32) -> Result<EpochLoop, ServeErro
 fn configured_policy(choice: PolicyChoice) -> ConfiguredPolicy {
     match choice {
         PolicyChoice::Auto => ConfiguredPolicy::Auto,
-        PolicyChoice::WriteThrough => ConfiguredPolicy::Fixed(WritePolicyChoice::WriteThrough),
-        PolicyChoice::ReadOnly => ConfiguredPolicy::Fixed(WritePolicyChoice::ReadOnly),
+        PolicyChoice::WriteThrough => ConfiguredPolicy::Fixed(WritePolicy::WriteThrough),
+        PolicyChoice::ReadOnly => ConfiguredPolicy::Fixed(WritePolicy::ReadOnly),
     }
 }

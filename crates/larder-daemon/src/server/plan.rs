@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use larder_alloc::WritePolicyChoice;
 use larder_engine::WritePolicy;
 use larder_export::nbd::{Export, ExportTable, ListenAddress, Listener, NbdCommand, NbdFrontend};
 use larder_io::{Backing, CacheDevice, Handle, ReactorBuilder, ReactorConfig, SharedPool};
@@ -57,7 +56,7 @@ impl ReactorPlan {
     ) -> Result<(), ServeError> {
         let reactor = place.reactor;
         let builder = &mut self.builders[reactor];
-        let policy = engine_policy(standing.decision.write_policy);
+        let policy = engine_policy(standing.decision.mode.write);
         let id = builder.add_tenant(standing.decision.quota_blocks, policy)?;
         builder.set_caching(id, tenant.caching);
         debug_assert_eq!(id, place.tenant, "identities are dense, in the order of the configuration");
@@ -89,10 +88,10 @@ impl ReactorPlan {
     }
 }
 
-/// The engine's word for a decision's.
-pub(super) fn engine_policy(choice: WritePolicyChoice) -> WritePolicy {
+/// The engine's word for a decision's: `ro`, or the only other one that it has until it can hold dirty data.
+pub(super) fn engine_policy(choice: larder_alloc::WritePolicy) -> WritePolicy {
     match choice {
-        WritePolicyChoice::WriteThrough => WritePolicy::WriteThrough,
-        WritePolicyChoice::ReadOnly => WritePolicy::ReadOnly,
+        larder_alloc::WritePolicy::ReadOnly => WritePolicy::ReadOnly,
+        _ => WritePolicy::WriteThrough,
     }
 }

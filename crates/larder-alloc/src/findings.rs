@@ -1,0 +1,119 @@
+//! All that the monitor and the analyzer tell about one tenant at the end of an epoch.
+
+use larder_locality::{BankCurve, EpochFindings, PolicyCurves};
+
+/// Requests of one kind, and the seconds that they took together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timed {
+    /// How many.
+    pub count: u64,
+    /// Seconds, added up.
+    pub seconds: f64,
+}
+
+impl Timed {
+    /// Count one that took so many seconds.
+    #[inline]
+    pub fn add(&mut self, seconds: f64) {
+        self.count += 1;
+        self.seconds += seconds;
+    }
+
+    /// Seconds of one in the mean; none where there was none.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.seconds / self.count as f64)
+    }
+}
+
+/// The requests of a tenant in an epoch, by what served them, with their latencies.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// Reads that the SSD served alone.
+    pub read_hits: Timed,
+    /// Reads that needed the backing.
+    pub read_misses: Timed,
+    /// Writes that the SSD took alone.
+    pub cached_writes: Timed,
+    /// Writes that had to go to the backing.
+    pub backing_writes: Timed,
+    /// Blocks written to the SSD, by whatever cause.
+    pub ssd_blocks_written: u64,
+}
+
+impl Measured {
+    /// All requests.
+    pub fn requests(&self) -> u64 {
+        [self.read_hits, self.read_misses, self.cached_writes, self.backing_writes]
+            .iter()
+            .map(|timed| timed.count)
+            .sum()
+    }
+
+    /// Mean seconds of a request; none without requests.
+    pub fn mean_latency(&self) -> Option<f64> {
+        let all = [self.read_hits, self.read_misses, self.cached_writes, self.backing_writes];
+        let sum = all.iter().fold(Timed::default(), |sum, one| Timed {
+            count: sum.count + one.count,
+            seconds: sum.seconds + one.seconds,
+        });
+        sum.mean()
+    }
+}
+
+/// What a request of a tenant takes, by what serves it, in seconds: measured lately, or what the devices of the host take
+/// where the tenant had none of the kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Latencies {
+    /// A read that the SSD serves alone.
+    pub read_hit: f64,
+    /// A read that needs the backing.
+    pub read_miss: f64,
+    /// A write that the SSD takes alone.
+    pub cached_write: f64,
+    /// A write that goes to the backing.
+    pub backing_write: f64,
+}
+
+impl Default for Latencies {
+    /// An SSD beside a hard disk: 100 µs beside 5 ms.
+    fn default() -> Self {
+        Self { read_hit: 1e-4, read_miss: 5e-3, cached_write: 1e-4, backing_write: 5e-3 }
+    }
+}
+
+/// How a tenant uses the blocks that it has (S-CAVE, sections IV and V).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CacheUse {
+    /// Blocks that it holds.
+    pub resident_blocks: u32,
+    /// The share of them that was hit in the window, sampled: the `E_sampled` of S-CAVE; none where it holds nothing.
+    pub effective: Option<f64>,
+    /// Blocks that it accessed on the backing in the window.
+    pub missed_blocks: u64,
+}
+
+/// What was found about one tenant in an epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// Classes, distances, counts.
+    pub epoch: EpochFindings,
+    /// Seconds that the epoch took, or that the tenant was there of it.
+    pub seconds: f64,
+    /// Curves of LRU caches, one for each policy that the allocator needs ([`Needs`]).
+    pub curves: Vec<PolicyCurves>,
+    /// Points of other caches, for each mode that the allocator needs.
+    pub bank: Vec<BankCurve>,
+    /// What happened in the epoch.
+    pub measured: Measured,
+    /// What a request takes.
+    pub latencies: Latencies,
+    /// How it uses its cache.
+    pub usage: CacheUse,
+}
+
+impl From<EpochFindings> for Findings {
+    /// With nothing else known; an epoch of one second.
+    fn from(epoch: EpochFindings) -> Self {
+        Self { epoch, seconds: 1.0, ..Self::default() }
+    }
+}
