@@ -173,17 +173,23 @@ impl Analyzer {
         self.touched = 0.0;
     }
 
-    /// What was found since the last decay; then all counts start anew, and the blocks keep their history. Distances
+    /// What was found since the last decay; then all counts start anew, and the blocks keep their history.
+    pub fn finish_epoch(&mut self) -> EpochFindings {
+        let findings = self.findings(&self.counts());
+        self.decay(0.0);
+        findings
+    }
+
+    /// What these counts ([`Self::counts`]) say. Distances
     /// are those of [`CurvePolicy::WriteThrough`], if it or [`CurvePolicy::WriteBack`] was asked for. The largest ones are
     /// exact at a rate of 1; below, they are one standard deviation of the sample's more than what was found.
-    pub fn finish_epoch(&mut self) -> EpochFindings {
-        let counts = self.counts();
+    pub fn findings(&self, counts: &SampledCounts) -> EpochFindings {
         let lru = |curves: &PolicyCurves| {
             matches!(curves.policy(), CurvePolicy::WriteBack | CurvePolicy::WriteThrough)
         };
         let curves = counts.curves().into_iter().find(lru);
         let useful = curves.as_ref().map(PolicyCurves::useful_distances).unwrap_or_default();
-        let findings = EpochFindings {
+        EpochFindings {
             requests: self.totals.requests,
             accesses: self.totals.reads + self.totals.writes,
             classes: counts.classes(),
@@ -195,9 +201,7 @@ impl Analyzer {
             urd_max: useful.max().map(|max| self.at_least(max)),
             useful,
             footprint_blocks: self.touched.round() as u64,
-        };
-        self.decay(0.0);
-        findings
+        }
     }
 
     /// A distance that was found in the sample, and one standard deviation more: a partition that is a little too large

@@ -16,7 +16,7 @@ use crate::{Handle, Nodes};
 macro_rules! any_replacement {
     ($($variant:ident),* $(,)?) => {
         /// One of the policies that need not know the future.
-        #[derive(Debug)]
+        #[derive(Clone, Debug)]
         pub enum AnyReplacement {
             $(#[doc = concat!("[`", stringify!($variant), "`]")] $variant($variant),)*
         }

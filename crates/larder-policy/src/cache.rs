@@ -179,6 +179,18 @@ impl<P: Replacement> Cache<P> {
         self.drop_forgotten();
     }
 
+    /// Note something anew about every resident block: from its key and the note so far. In no particular order, but the same every time.
+    pub fn remark(&mut self, mut note: impl FnMut(u64, Mark) -> Mark) {
+        for block in self.blocks.0.iter_mut().filter(|block| block.resident == RESIDENT) {
+            block.mark = note(block.key, block.mark);
+        }
+    }
+
+    /// The keys of all resident blocks. In no particular order, but the same every time.
+    pub fn resident(&self) -> impl Iterator<Item = u64> + '_ {
+        self.blocks.0.iter().filter(|block| block.resident == RESIDENT).map(|block| block.key)
+    }
+
     /// A block's data is not valid any more: it leaves. True, with its mark, if it was resident.
     pub fn invalidate(&mut self, key: u64, hash: u32) -> Option<Mark> {
         let Found::Resident(handle) = self.find(key, hash) else { return None };
@@ -265,6 +277,7 @@ impl<P: Replacement> Cache<P> {
     }
 
     fn drop_handle(&mut self, handle: Handle, hash: u32) {
+        self.blocks.0[handle as usize].resident = 0;
         self.index.remove(hash, handle);
         self.unused.push(handle);
     }

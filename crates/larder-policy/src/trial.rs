@@ -6,6 +6,7 @@
 
 mod choice;
 mod counters;
+mod live;
 #[cfg(test)]
 mod tests;
 
@@ -62,6 +63,12 @@ pub struct Blocks<'a> {
 pub trait Watch {
     /// That of the block at `at` of the [`Blocks`].
     fn saw(&mut self, at: usize, outcome: Outcome);
+
+    /// A block left for another to enter; a dirty one was written back.
+    #[inline]
+    fn evicted(&mut self, key: u64, dirty: bool) {
+        let _ = (key, dirty);
+    }
 }
 
 /// Nobody watches.
@@ -80,12 +87,14 @@ pub struct Trial<P> {
     dirty_blocks: u64,
     /// A block of the request under way was no hit.
     missed: bool,
+    /// Nothing is written to the SSD.
+    closed: bool,
 }
 
 impl<P: Candidate> Trial<P> {
     /// A trial at its start.
     pub fn new(cache: Cache<P>, admission: AnyAdmission, write: WritePolicy) -> Self {
-        Self { cache, admission, write, counters: Counters::default(), dirty_blocks: 0, missed: false }
+        Self { cache, admission, write, counters: Counters::default(), dirty_blocks: 0, missed: false, closed: false }
     }
 
     /// A request, or a part of one, accesses the blocks in `range`, one after the other.
@@ -106,19 +115,20 @@ impl<P: Candidate> Trial<P> {
             Action::Write => {
                 self.counters.block_writes += count;
                 match self.write {
+                    _ if self.closed => self.each(blocks, range, watch, Self::write_around),
                     WritePolicy::WriteBack | WritePolicy::WriteOnly => {
                         self.each(blocks, range, watch, Self::write_back);
                     }
                     WritePolicy::WriteThrough => {
-                        self.each(blocks, range, watch, Self::write_through::<true>);
+                        self.each(blocks, range, watch, Self::write_through::<true, _>);
                     }
                     WritePolicy::WriteThroughNoAllocate => {
-                        self.each(blocks, range, watch, Self::write_through::<false>);
+                        self.each(blocks, range, watch, Self::write_through::<false, _>);
                     }
                     WritePolicy::ReadOnly => self.each(blocks, range, watch, Self::write_around),
                 }
             }
-            Action::Discard => self.each(blocks, range, &mut (), |trial, key, hash| {
+            Action::Discard => self.each(blocks, range, &mut (), |trial, key, hash, _| {
                 trial.discard(key, hash);
                 Outcome::Passed
             }),
@@ -196,12 +206,12 @@ impl<P: Candidate> Trial<P> {
 
     /// Do something with each block of a range, and have the memory of the accesses to come at hand.
     #[inline]
-    fn each(
+    fn each<W: Watch>(
         &mut self,
         blocks: &Blocks<'_>,
         range: Range<usize>,
-        watch: &mut impl Watch,
-        mut access: impl FnMut(&mut Self, u64, u32) -> Outcome,
+        watch: &mut W,
+        mut access: impl FnMut(&mut Self, u64, u32, &mut W) -> Outcome,
     ) {
         for at in range {
             if at % WARM == 0 {
@@ -209,13 +219,13 @@ impl<P: Candidate> Trial<P> {
                 std::hint::black_box(self.cache.warm(ahead));
             }
             self.cache.policy().at(blocks.first + at as u64);
-            let outcome = access(self, blocks.keys[at], blocks.hashes[at]);
+            let outcome = access(self, blocks.keys[at], blocks.hashes[at], watch);
             watch.saw(at, outcome);
         }
     }
 
     #[inline]
-    fn read(&mut self, key: u64, hash: u32) -> Outcome {
+    fn read(&mut self, key: u64, hash: u32, watch: &mut impl Watch) -> Outcome {
         match self.cache.find(key, hash) {
             Found::Resident(handle) => {
                 self.use_resident(handle);
@@ -225,18 +235,18 @@ impl<P: Candidate> Trial<P> {
             absent => {
                 self.missed = true;
                 self.counters.backing_reads += 1;
-                if !(self.write.fills() && self.admits(key, hash)) {
+                if self.closed || !(self.write.fills() && self.admits(key, hash)) {
                     return Outcome::Passed;
                 }
                 self.counters.fills += 1;
-                self.enter(key, hash, absent, CLEAN)
+                self.enter(key, hash, absent, CLEAN, watch)
             }
         }
     }
 
     /// A write that goes to the cache alone where it can.
     #[inline]
-    fn write_back(&mut self, key: u64, hash: u32) -> Outcome {
+    fn write_back(&mut self, key: u64, hash: u32, watch: &mut impl Watch) -> Outcome {
         match self.cache.find(key, hash) {
             Found::Resident(handle) => {
                 self.write_hit(handle);
@@ -248,7 +258,7 @@ impl<P: Candidate> Trial<P> {
                 self.missed = true;
                 self.counters.guest_writes += 1;
                 self.dirty_blocks += 1;
-                self.enter(key, hash, absent, DIRTY)
+                self.enter(key, hash, absent, DIRTY, watch)
             }
             _ => {
                 self.missed = true;
@@ -260,7 +270,12 @@ impl<P: Candidate> Trial<P> {
 
     /// A write that goes to the backing, and to the cache if its block is there or, where writes allocate, may enter.
     #[inline]
-    fn write_through<const ALLOCATE: bool>(&mut self, key: u64, hash: u32) -> Outcome {
+    fn write_through<const ALLOCATE: bool, W: Watch>(
+        &mut self,
+        key: u64,
+        hash: u32,
+        watch: &mut W,
+    ) -> Outcome {
         self.counters.backing_writes += 1;
         match self.cache.find(key, hash) {
             Found::Resident(handle) => {
@@ -273,7 +288,7 @@ impl<P: Candidate> Trial<P> {
                     return Outcome::Passed;
                 }
                 self.counters.guest_writes += 1;
-                self.enter(key, hash, absent, CLEAN)
+                self.enter(key, hash, absent, CLEAN, watch)
             }
         }
     }
@@ -287,10 +302,14 @@ impl<P: Candidate> Trial<P> {
 
     /// A write that goes to the backing, and makes its block leave.
     #[inline]
-    fn write_around(&mut self, key: u64, hash: u32) -> Outcome {
+    fn write_around(&mut self, key: u64, hash: u32, _watch: &mut impl Watch) -> Outcome {
         self.missed = true;
         self.counters.backing_writes += 1;
-        self.counters.invalidations += u64::from(self.cache.invalidate(key, hash).is_some());
+        if let Some(mark) = self.cache.invalidate(key, hash) {
+            self.counters.invalidations += 1;
+            // It was to be written back, and is overwritten as a whole.
+            self.dirty_blocks -= u64::from(mark == DIRTY);
+        }
         Outcome::Passed
     }
 
@@ -317,15 +336,16 @@ impl<P: Candidate> Trial<P> {
     }
 
     #[inline]
-    fn enter(&mut self, key: u64, hash: u32, found: Found, mark: u8) -> Outcome {
+    fn enter(&mut self, key: u64, hash: u32, found: Found, mark: u8, watch: &mut impl Watch) -> Outcome {
         let (counters, dirty_blocks) = (&mut self.counters, &mut self.dirty_blocks);
-        self.cache.enter(key, hash, found, mark, |_, mark| {
+        self.cache.enter(key, hash, found, mark, |key, mark| {
             counters.evictions += 1;
             if mark == DIRTY {
                 counters.dirty_evictions += 1;
                 counters.backing_writes += 1;
                 *dirty_blocks -= 1;
             }
+            watch.evicted(key, mark == DIRTY);
         });
         Outcome::Entered
     }

@@ -17,10 +17,10 @@ pub trait Candidate: Replacement + Clone + Send + 'static {
 }
 
 macro_rules! candidates {
-    ($($policy:ident),*) => { $(impl Candidate for $policy {})* };
+    ($($policy:path),*) => { $(impl Candidate for $policy {})* };
 }
 
-candidates!(AgingLfu, Arc, Clock, Fifo, Lfu, Lirs, Lru, Mq, Random, S3Fifo, Sieve, TwoQ, WTinyLfu);
+candidates!(crate::any::AnyReplacement, AgingLfu, Arc, Clock, Fifo, Lfu, Lirs, Lru, Mq, Random, S3Fifo, Sieve, TwoQ, WTinyLfu);
 
 /// Something to be done with a policy of any type.
 pub trait WithPolicy {

@@ -1,0 +1,355 @@
+//! The loop of an epoch without what surrounds it: requests and their latencies in, decisions out.
+//!
+//! The simulator and the daemon run the same loop. It knows no clock: the caller says when a request took place and asks when the
+//! next decision is due ([`ControlLoop::due_seconds`]). What an allocator needs to have observed ([`Needs`](crate::Needs)) is
+//! observed, and nothing else.
+//!
+//! Curves fade by the allocator's `memory` from epoch to epoch; classes, distances and measured latencies are those of the epoch alone.
+//! An allocator that learns quickly is also asked after a sixteenth, an eighth, a quarter and a half of an epoch from the
+//! arrival of a tenant.
+
+use std::ops::Range;
+
+use larder_locality::{Op, Sampling};
+
+use crate::{
+    AllocError, Allocator, CacheUse, ConfiguredPolicy, Constraints, Decision, Findings, Goals, Latencies,
+    Measured, Objective, Profile, Static, Tenant,
+};
+use budget::Pace;
+use observer::Observer;
+
+mod budget;
+mod observer;
+
+pub use budget::WriteBudget;
+
+/// Blocks of a tenant that are looked at, at most.
+pub const SAMPLE_BLOCKS: u32 = 1 << 13;
+
+/// Blocks of the largest of the caches that are simulated in miniature, at most.
+pub const BANK_BLOCKS: u32 = 1 << 12;
+
+/// Parts of an epoch after which a newcomer is decided about.
+const EARLY: [f64; 4] = [1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 2.0];
+
+/// What the loop knows of the cache from the start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControlConfig {
+    /// Bytes in a block.
+    pub block_bytes: u32,
+    /// Blocks of the cache.
+    pub cache_blocks: u32,
+    /// The least that a tenant gets, in blocks, while the cache has that much for everybody.
+    pub min_blocks: u32,
+    /// The share of writes to known blocks from which `auto` means `ro`, from 0 to 1.
+    pub write_threshold: f64,
+    /// The cache can hold dirty blocks.
+    pub write_back: bool,
+    /// What is to be minimised, where the allocator lets that be chosen.
+    pub objective: Objective,
+    /// What the SSD may be written.
+    pub budget: Option<WriteBudget>,
+    /// Seconds between decisions.
+    pub epoch_seconds: f64,
+    /// What requests take before any was measured.
+    pub nominal: Latencies,
+    /// Which blocks the analyzers look at.
+    pub sampling: Sampling,
+    /// Blocks of the largest miniature cache.
+    pub bank_blocks: u32,
+    /// Chooses the blocks of the samples.
+    pub seed: u64,
+}
+
+/// What the loop knows of a tenant from the start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControlTenant {
+    /// Its name.
+    pub name: String,
+    /// The quota configured, in blocks, if there is one.
+    pub quota_blocks: Option<u32>,
+    /// The write policy configured.
+    pub write_policy: ConfiguredPolicy,
+    /// What else is wanted for it.
+    pub goals: Goals,
+}
+
+/// What served a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServedBy {
+    /// The SSD alone, a read.
+    ReadHit,
+    /// The backing, a read.
+    ReadMiss,
+    /// The SSD alone, a write.
+    CachedWrite,
+    /// The backing, a write.
+    BackingWrite,
+}
+
+/// Where a tenant stands since the last decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Position {
+    /// What was decided; a tenant that is not there has no blocks.
+    pub decision: Decision,
+    /// What was found at that decision.
+    pub findings: Option<Findings>,
+    /// The tenant is there.
+    pub present: bool,
+}
+
+/// The loop: monitors and analyzers of all tenants, and the allocator.
+pub struct ControlLoop {
+    config: ControlConfig,
+    profile: Profile,
+    allocator: Box<dyn Allocator + Send>,
+    tenants: Vec<ControlTenant>,
+    observers: Vec<Observer>,
+    positions: Vec<Position>,
+    pace: Option<Pace>,
+    /// When the next whole epoch ends.
+    epoch_end: f64,
+    /// Decisions before that, in rising order.
+    early: Vec<f64>,
+    epoch: u64,
+}
+
+impl ControlLoop {
+    /// A loop at its start, at 0 seconds, without any tenant being there.
+    pub fn new(
+        config: ControlConfig,
+        allocator: Box<dyn Allocator + Send>,
+        profile: Profile,
+        tenants: Vec<ControlTenant>,
+    ) -> Self {
+        let needs = allocator.needs();
+        let observers = (0..).zip(&tenants).map(|(at, _)| Observer::new(&config, &needs, at)).collect();
+        let nothing = Decision { quota_blocks: 0, mode: profile.mode, predicted: None, reason: String::new() };
+        let absent = Position { decision: nothing, findings: None, present: false };
+        let positions = vec![absent; tenants.len()];
+        let pace = config.budget.map(|budget| Pace::new(budget, config.block_bytes));
+        let epoch_end = config.epoch_seconds;
+        Self { config, profile, allocator, tenants, observers, positions, pace, epoch_end, early: Vec::new(), epoch: 0 }
+    }
+
+    /// Tenants have come by `now`, and there may be no other decision before: each gets an equal part (or its configured quota), taken from
+    /// all that are there.
+    ///
+    /// # Errors
+    /// When the configured quotas exceed the cache.
+    pub fn arrive(&mut self, tenants: &[usize], now: f64) -> Result<&[Position], AllocError> {
+        for &tenant in tenants {
+            let Some(position) = self.positions.get_mut(tenant) else { continue };
+            position.present = true;
+            position.decision.mode.write = match self.tenants[tenant].write_policy {
+                ConfiguredPolicy::Fixed(write) => write,
+                ConfiguredPolicy::Auto => self.profile.mode.write,
+            };
+            position.decision.mode.caching = self.profile.mode.caching;
+            self.observers[tenant].restart(now);
+        }
+        if self.profile.learns_quickly {
+            let length = self.config.epoch_seconds;
+            self.early.extend(EARLY.iter().map(|part| now + part * length));
+            self.early.sort_by(f64::total_cmp);
+        }
+        let constraints = self.constraints(self.config.epoch_seconds);
+        let (there, inputs) = self.inputs(&[]);
+        // Those who were there before are asked to make room in proportion to what they have: a newcomer's part is what it would be of an equal division.
+        let equal = Static.allocate(&inputs, &constraints)?;
+        let names: Vec<_> = there.iter().map(|&at| tenants.contains(&at)).collect();
+        let quotas = make_room(&inputs, &equal, &names, self.config.cache_blocks);
+        for ((&at, quota), equal) in there.iter().zip(quotas).zip(equal) {
+            let decision = &mut self.positions[at].decision;
+            decision.quota_blocks = quota;
+            if tenants.contains(&at) {
+                decision.reason = equal.reason;
+            }
+        }
+        Ok(&self.positions)
+    }
+
+    /// A tenant is gone: its blocks are free from now on.
+    pub fn leave(&mut self, tenant: usize) {
+        if let Some(position) = self.positions.get_mut(tenant) {
+            position.present = false;
+            position.decision.quota_blocks = 0;
+            position.decision.predicted = None;
+            position.findings = None;
+        }
+    }
+
+    /// A tenant's request for blocks with consecutive keys.
+    #[inline]
+    pub fn observe(&mut self, tenant: usize, op: Op, keys: Range<u64>) {
+        if let Some(observer) = self.observers.get_mut(tenant) {
+            observer.observe(op, keys);
+        }
+    }
+
+    /// A tenant's request was served, and took so many seconds.
+    #[inline]
+    pub fn served(&mut self, tenant: usize, by: ServedBy, seconds: f64) {
+        if let Some(observer) = self.observers.get_mut(tenant) {
+            observer.served(by, seconds);
+        }
+    }
+
+    /// Blocks of a tenant were written to the SSD.
+    #[inline]
+    pub fn ssd_written(&mut self, tenant: usize, blocks: u64) {
+        if let Some(observer) = self.observers.get_mut(tenant) {
+            observer.ssd_written(blocks);
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.written(blocks);
+        }
+    }
+
+    /// May blocks be written to the SSD at `now`, or is the budget used up for the time being?
+    #[inline]
+    pub fn may_write(&self, now: f64) -> bool {
+        self.pace.as_ref().is_none_or(|pace| pace.open(now))
+    }
+
+    /// When the next decision is due.
+    pub fn due_seconds(&self) -> f64 {
+        self.early.first().copied().unwrap_or(f64::INFINITY).min(self.epoch_end)
+    }
+
+    /// Decide for all tenants that are there. `usages` tells by tenant how it uses its cache.
+    ///
+    /// # Errors
+    /// When the allocator cannot decide; then every tenant keeps what it has, and the epoch counts all the same.
+    pub fn decide(&mut self, now: f64, usages: &[CacheUse]) -> Result<&[Position], AllocError> {
+        let whole = now >= self.epoch_end;
+        while self.epoch_end <= now {
+            self.epoch_end += self.config.epoch_seconds;
+        }
+        self.early.retain(|&due| due > now);
+        self.epoch += u64::from(whole);
+        if let Some(pace) = &mut self.pace {
+            pace.turn(now);
+        }
+        let found: Vec<_> = (0..self.tenants.len()).map(|at| self.find(at, now, usages, whole)).collect();
+        let next = self.due_seconds() - now;
+        let constraints = self.constraints(if next.is_finite() { next } else { self.config.epoch_seconds });
+        let constraints = Constraints {
+            ssd_writes_per_second: self.pace.as_ref().map(|pace| pace.rate(now, constraints.epoch_seconds)),
+            ..constraints
+        };
+        let decided = {
+            let (there, inputs) = inputs(&self.tenants, &self.positions, &self.config, &found);
+            self.allocator.allocate(&inputs, &constraints).map(|decisions| (there, decisions))
+        };
+        let decided = decided.map(|(there, decisions)| {
+            for (at, decision) in there.into_iter().zip(decisions) {
+                self.positions[at].decision = decision;
+            }
+        });
+        for (position, found) in self.positions.iter_mut().zip(found) {
+            position.findings = found;
+        }
+        decided.map(|()| &self.positions[..])
+    }
+
+    /// The tenants, as given.
+    pub fn tenants(&self) -> &[ControlTenant] {
+        &self.tenants
+    }
+
+    /// Where the tenants stand.
+    pub fn positions(&self) -> &[Position] {
+        &self.positions
+    }
+
+    /// Whole epochs that are over.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// What the cache has to be like.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// What a tenant's requests were measured to take since the last whole epoch.
+    pub fn measured(&self, tenant: usize) -> Measured {
+        self.observers.get(tenant).map(Observer::measured).unwrap_or_default()
+    }
+
+    /// Bytes of memory that monitors and analyzers hold.
+    pub fn memory_bytes(&self) -> usize {
+        self.observers.iter().map(Observer::memory_bytes).sum()
+    }
+
+    fn find(&mut self, at: usize, now: f64, usages: &[CacheUse], whole: bool) -> Option<Findings> {
+        if !self.positions[at].present {
+            return None;
+        }
+        let memory = whole.then_some(self.profile.memory);
+        let mut found = self.observers[at].findings(now, self.config.nominal, memory);
+        found.usage = usages.get(at).copied().unwrap_or_default();
+        Some(found)
+    }
+
+    fn constraints(&self, epoch_seconds: f64) -> Constraints {
+        Constraints {
+            cache_blocks: self.config.cache_blocks,
+            block_bytes: self.config.block_bytes,
+            write_threshold: self.config.write_threshold,
+            write_back: self.config.write_back,
+            ssd_writes_per_second: None,
+            objective: self.config.objective,
+            epoch_seconds,
+        }
+    }
+
+    fn inputs<'a>(&'a self, found: &'a [Option<Findings>]) -> (Vec<usize>, Vec<Tenant<'a>>) {
+        inputs(&self.tenants, &self.positions, &self.config, found)
+    }
+}
+
+/// The tenants that are there, as an allocator sees them, and their indices. A free function, so that the allocator can be borrowed beside it.
+fn inputs<'a>(
+    tenants: &'a [ControlTenant],
+    positions: &'a [Position],
+    config: &ControlConfig,
+    found: &'a [Option<Findings>],
+) -> (Vec<usize>, Vec<Tenant<'a>>) {
+    let input = |(at, (tenant, position)): (usize, (&'a ControlTenant, &'a Position))| {
+        let input = Tenant {
+            name: &tenant.name,
+            quota_blocks: position.decision.quota_blocks,
+            mode: position.decision.mode,
+            findings: found.get(at).and_then(Option::as_ref),
+            configured_policy: tenant.write_policy,
+            configured_quota_blocks: tenant.quota_blocks,
+            min_blocks: config.min_blocks,
+            goals: tenant.goals,
+        };
+        (at, input)
+    };
+    let there = tenants.iter().zip(positions).enumerate().filter(|(_, (_, position))| position.present);
+    there.map(input).unzip()
+}
+
+/// Quotas in which the newcomers have what an equal division gives them, and the others what is left in proportion to what they have.
+fn make_room(inputs: &[Tenant<'_>], equal: &[Decision], new: &[bool], cache: u32) -> Vec<u32> {
+    let of_new: u64 =
+        equal.iter().zip(new).filter(|(_, new)| **new).map(|(equal, _)| u64::from(equal.quota_blocks)).sum();
+    let left = u64::from(cache).saturating_sub(of_new);
+    let held: u64 =
+        inputs.iter().zip(new).filter(|(_, new)| !**new).map(|(input, _)| u64::from(input.quota_blocks)).sum();
+    let quota = |((input, equal), new): ((&Tenant<'_>, &Decision), &bool)| match *new {
+        true => equal.quota_blocks,
+        false if held <= left => input.quota_blocks,
+        // At most what it has.
+        false => (u64::from(input.quota_blocks) * left / held) as u32,
+    };
+    inputs.iter().zip(equal).zip(new).map(quota).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! The budget of SSD writes: how many blocks may be written until the day ends, and whether one more may be now.
+
+/// Seconds of a day.
+const DAY: f64 = 86_400.0;
+
+/// What the SSD may be written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WriteBudget {
+    /// Bytes in each period.
+    pub bytes: f64,
+    /// Seconds of a period: a day, unless the run is to be held to less. What is not written in a period is lost with it.
+    pub period_seconds: f64,
+}
+
+impl WriteBudget {
+    /// Drive writes per day: so many times the capacity of the SSD each day.
+    pub fn dwpd(drive_writes: f64, capacity_bytes: u64) -> Self {
+        Self { bytes: drive_writes * capacity_bytes as f64, period_seconds: DAY }
+    }
+
+    /// Terabytes written over so many years.
+    pub fn tbw(terabytes: f64, years: f64) -> Self {
+        Self { bytes: terabytes * 1e12 / (years * 365.25), period_seconds: DAY }
+    }
+}
+
+/// The share of a period's budget that may be spent ahead of time: a cold cache has to be filled.
+const AHEAD: f64 = 0.05;
+
+/// How a budget is kept.
+///
+/// Writes may run ahead of a steady rate by [`AHEAD`] of a period's budget; what was not used stays usable until the period ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    blocks: f64,
+    period: f64,
+    /// When the period began.
+    began: f64,
+    written: f64,
+}
+
+impl Pace {
+    pub(super) fn new(budget: WriteBudget, block_bytes: u32) -> Self {
+        let blocks = budget.bytes / f64::from(block_bytes);
+        Self { blocks, period: budget.period_seconds, began: 0.0, written: 0.0 }
+    }
+
+    pub(super) fn written(&mut self, blocks: u64) {
+        self.written += blocks as f64;
+    }
+
+    /// Begin a new period where one is over.
+    pub(super) fn turn(&mut self, now: f64) {
+        while now >= self.began + self.period {
+            self.began += self.period;
+            // What was written too much weighs on the next one.
+            self.written = (self.written - self.blocks).max(0.0);
+        }
+    }
+
+    /// May a block be written?
+    pub(super) fn open(&self, now: f64) -> bool {
+        let part = ((now - self.began) / self.period + AHEAD).min(1.0);
+        self.written < self.blocks * part
+    }
+
+    /// Blocks per second that may be written over the next `seconds`: the steady rate, and a share of what is ahead or behind.
+    pub(super) fn rate(&self, now: f64, seconds: f64) -> f64 {
+        let steady = self.blocks / self.period;
+        let left = (self.blocks - self.written).max(0.0);
+        let time = (self.began + self.period - now).max(seconds);
+        let catch_up = (self.blocks * ((now - self.began) / self.period) - self.written) / seconds.max(1e-9);
+        // Not all at once: what is behind is made up for over four epochs.
+        (steady + catch_up / 4.0).clamp(0.0, (left / time).max(steady) * 4.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_told_in_two_ways() {
+        let dwpd = WriteBudget::dwpd(0.5, 1 << 40);
+        assert_eq!((dwpd.bytes, dwpd.period_seconds), ((1u64 << 39) as f64, 86_400.0));
+        let tbw = WriteBudget::tbw(600.0, 5.0);
+        assert!((tbw.bytes - 600e12 / 1826.25).abs() < 1.0);
+    }
+
+    #[test]
+    fn no_period_is_overdrawn() {
+        let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
+        let mut written = [0u64; 3];
+        for step in 0..30_000 {
+            let now = f64::from(step) * 0.01;
+            pace.turn(now);
+            if pace.open(now) {
+                pace.written(1);
+                written[step as usize / 10_000] += 1;
+            }
+        }
+        assert_eq!(written, [1000; 3]);
+    }
+
+    #[test]
+    fn what_is_behind_raises_the_rate_and_what_is_ahead_lowers_it() {
+        let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
+        assert_eq!(pace.rate(0.0, 10.0), 10.0);
+        assert_eq!(pace.rate(40.0, 10.0), 20.0);
+        pace.written(600);
+        assert_eq!(pace.rate(40.0, 10.0), 5.0);
+    }
+}

@@ -1,0 +1,143 @@
+//! The monitor and the analyzer of one tenant.
+
+use std::ops::Range;
+
+use larder_locality::{Analyzer, AnalyzerConfig, Bank, Op, Reach};
+
+use super::{ControlConfig, ServedBy};
+use crate::{CacheUse, Findings, Latencies, Measured, Mode, Needs, Timed};
+
+/// An analyzer remembers so many times the blocks of the cache at least: no cache of this size could serve longer distances.
+const REMEMBERED_CACHES: u64 = 2;
+
+/// What an analyzer remembers at least, in blocks: small caches still learn what a larger one would bring.
+const REMEMBERED_BLOCKS_MIN: u64 = 1 << 20;
+
+/// Requests of a kind that make their mean latency count in full; fewer are mixed with what was known before.
+const ENOUGH: f64 = 20.0;
+
+/// Observes one tenant.
+pub(super) struct Observer {
+    analyzer: Option<Analyzer>,
+    bank: Option<Bank>,
+    measured: Measured,
+    latencies: Option<Latencies>,
+    /// When the epoch began, and the weight in seconds of what is left of those before.
+    began: f64,
+    before: f64,
+}
+
+impl Observer {
+    pub(super) fn new(config: &ControlConfig, needs: &Needs, tenant: u64) -> Self {
+        let cache = u64::from(config.cache_blocks);
+        let seed = config.seed.wrapping_add(tenant);
+        let analyzer = (!needs.curves.is_empty()).then(|| {
+            Analyzer::new(&AnalyzerConfig {
+                policies: needs.curves.clone(),
+                sampling: config.sampling,
+                history_blocks: (cache * REMEMBERED_CACHES).max(REMEMBERED_BLOCKS_MIN),
+                seed,
+            })
+        });
+        let caches: Vec<_> = needs.bank.iter().map(|&Mode { caching, write }| (caching, write)).collect();
+        let bank = (!caches.is_empty())
+            .then(|| Bank::new(&caches, Reach::Blocks(cache.max(1)), config.bank_blocks, seed).ok())
+            .flatten();
+        let (measured, latencies) = (Measured::default(), None);
+        Self { analyzer, bank, measured, latencies, began: 0.0, before: 0.0 }
+    }
+
+    /// The tenant has come: what was counted does not count any more.
+    pub(super) fn restart(&mut self, now: f64) {
+        self.fade(0.0);
+        (self.began, self.before) = (now, 0.0);
+    }
+
+    #[inline]
+    pub(super) fn observe(&mut self, op: Op, keys: Range<u64>) {
+        if let Some(bank) = &mut self.bank {
+            bank.observe(op, keys.clone(), true);
+        }
+        if let Some(analyzer) = &mut self.analyzer {
+            analyzer.observe(op, keys);
+        }
+    }
+
+    #[inline]
+    pub(super) fn served(&mut self, by: ServedBy, seconds: f64) {
+        let timed = match by {
+            ServedBy::ReadHit => &mut self.measured.read_hits,
+            ServedBy::ReadMiss => &mut self.measured.read_misses,
+            ServedBy::CachedWrite => &mut self.measured.cached_writes,
+            ServedBy::BackingWrite => &mut self.measured.backing_writes,
+        };
+        timed.add(seconds);
+    }
+
+    #[inline]
+    pub(super) fn ssd_written(&mut self, blocks: u64) {
+        self.measured.ssd_blocks_written += blocks;
+    }
+
+    pub(super) fn measured(&self) -> Measured {
+        self.measured
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.analyzer.as_ref().map_or(0, Analyzer::memory_bytes)
+            + self.bank.as_ref().map_or(0, Bank::memory_bytes)
+    }
+
+    /// What was found. With a memory, the epoch is over: what was counted weighs that much in the next one.
+    pub(super) fn findings(&mut self, now: f64, nominal: Latencies, memory: Option<f64>) -> Findings {
+        let latencies = latencies(&self.measured, &self.latencies.unwrap_or(nominal));
+        let mut findings = Findings {
+            seconds: now - self.began + self.before,
+            bank: self.bank.as_mut().map(Bank::curves).unwrap_or_default(),
+            measured: self.measured,
+            latencies,
+            usage: CacheUse::default(),
+            ..Findings::default()
+        };
+        if let Some(analyzer) = &self.analyzer {
+            let counts = analyzer.counts();
+            findings.epoch = analyzer.findings(&counts);
+            findings.curves = counts.curves();
+        } else {
+            // Nothing was analyzed; that there were requests is known all the same.
+            findings.epoch.requests = self.measured.requests();
+            findings.epoch.accesses = findings.epoch.requests;
+        }
+        if let Some(memory) = memory {
+            self.latencies = Some(latencies);
+            self.before = findings.seconds * memory;
+            self.began = now;
+            self.fade(memory);
+        }
+        findings
+    }
+
+    fn fade(&mut self, memory: f64) {
+        self.measured = Measured::default();
+        if let Some(analyzer) = &mut self.analyzer {
+            analyzer.decay(memory);
+        }
+        if let Some(bank) = &mut self.bank {
+            bank.fade(memory);
+        }
+    }
+}
+
+/// What requests take: as measured, or as before where there were too few.
+fn latencies(measured: &Measured, before: &Latencies) -> Latencies {
+    let mix = |timed: &Timed, before: f64| {
+        let weight = (timed.count as f64 / ENOUGH).min(1.0);
+        timed.mean().map_or(before, |mean| mean * weight + before * (1.0 - weight))
+    };
+    Latencies {
+        read_hit: mix(&measured.read_hits, before.read_hit),
+        read_miss: mix(&measured.read_misses, before.read_miss),
+        cached_write: mix(&measured.cached_writes, before.cached_write),
+        backing_write: mix(&measured.backing_writes, before.backing_write),
+    }
+}

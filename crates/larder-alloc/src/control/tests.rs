@@ -1,0 +1,122 @@
+//! The loop from request to decision.
+
+use super::*;
+use crate::Goals;
+
+const BLOCKS: u32 = 1000;
+
+fn config(epoch_seconds: f64) -> ControlConfig {
+    ControlConfig {
+        block_bytes: 4096,
+        cache_blocks: BLOCKS,
+        min_blocks: 10,
+        write_threshold: 0.5,
+        write_back: true,
+        objective: Objective::default(),
+        budget: None,
+        epoch_seconds,
+        nominal: Latencies::default(),
+        sampling: Sampling::Exact,
+        bank_blocks: 1 << 12,
+        seed: 1,
+    }
+}
+
+fn tenant(name: &str) -> ControlTenant {
+    let (quota_blocks, write_policy) = (None, ConfiguredPolicy::Auto);
+    ControlTenant { name: name.into(), quota_blocks, write_policy, goals: Goals::default() }
+}
+
+fn control(name: &str, tenants: &[&str]) -> ControlLoop {
+    let allocator = crate::by_name(name).expect("known");
+    let profile = allocator.profile();
+    ControlLoop::new(config(100.0), allocator, profile, tenants.iter().map(|name| tenant(name)).collect())
+}
+
+fn quotas(control: &ControlLoop) -> Vec<u32> {
+    control.positions().iter().map(|position| position.decision.quota_blocks).collect()
+}
+
+fn read_twice(control: &mut ControlLoop, tenant: usize, blocks: u64) {
+    for _ in 0..2 {
+        (0..blocks).for_each(|block| control.observe(tenant, Op::Read, block..block + 1));
+    }
+}
+
+#[test]
+fn a_newcomer_has_an_equal_part_and_the_others_make_room() {
+    let mut control = control("eci", &["a", "b", "c"]);
+    control.arrive(&[0, 1], 0.0).expect("fits");
+    assert_eq!(quotas(&control), [500, 500, 0]);
+    control.arrive(&[2], 50.0).expect("fits");
+    assert_eq!(quotas(&control), [333, 333, 333]);
+    control.leave(0);
+    assert_eq!(quotas(&control), [0, 333, 333]);
+}
+
+#[test]
+fn decisions_follow_what_was_read_again() {
+    let mut control = control("eci", &["a", "b"]);
+    control.arrive(&[0, 1], 0.0).expect("fits");
+    read_twice(&mut control, 0, 40);
+    read_twice(&mut control, 1, 300);
+    assert_eq!(control.due_seconds(), 100.0);
+    control.decide(100.0, &[]).expect("decided");
+    assert_eq!((quotas(&control), control.epoch(), control.due_seconds()), (vec![40, 300], 1, 200.0));
+    // An epoch of nothing: both fall back to the minimum.
+    control.decide(200.0, &[]).expect("decided");
+    assert_eq!(quotas(&control), [10, 10]);
+}
+
+#[test]
+fn those_who_are_not_there_are_not_decided_about() {
+    let mut control = control("eci", &["a", "b"]);
+    control.arrive(&[1], 0.0).expect("fits");
+    read_twice(&mut control, 0, 40);
+    read_twice(&mut control, 1, 30);
+    control.decide(100.0, &[]).expect("decided");
+    assert_eq!(quotas(&control), [0, 30]);
+    assert!(control.positions()[0].findings.is_none());
+}
+
+#[test]
+fn latencies_are_those_measured_and_else_those_known_before() {
+    let mut control = control("eci", &["a"]);
+    control.arrive(&[0], 0.0).expect("fits");
+    read_twice(&mut control, 0, 40);
+    (0..40).for_each(|_| control.served(0, ServedBy::ReadHit, 0.5));
+    control.decide(100.0, &[]).expect("decided");
+    let latencies = |control: &ControlLoop| {
+        control.positions()[0].findings.as_ref().map(|findings| findings.latencies).expect("found")
+    };
+    assert_eq!(latencies(&control), Latencies { read_hit: 0.5, ..Latencies::default() });
+    control.decide(200.0, &[]).expect("decided");
+    assert_eq!(latencies(&control).read_hit, 0.5);
+    // Ten requests of twenty: half of the way.
+    (0..10).for_each(|_| control.served(0, ServedBy::ReadHit, 1.5));
+    control.decide(300.0, &[]).expect("decided");
+    assert_eq!(latencies(&control).read_hit, 1.0);
+}
+
+#[test]
+fn a_configured_policy_holds_from_the_start() {
+    let allocator = crate::by_name("static").expect("known");
+    let profile = allocator.profile();
+    let fixed = ControlTenant { write_policy: ConfiguredPolicy::Fixed(crate::WritePolicy::ReadOnly), ..tenant("a") };
+    let mut control = ControlLoop::new(config(10.0), allocator, profile, vec![fixed, tenant("b")]);
+    let positions = control.arrive(&[0, 1], 0.0).expect("fits");
+    let writes: Vec<_> = positions.iter().map(|position| position.decision.mode.write.as_str()).collect();
+    assert_eq!(writes, ["ro", "wb"]);
+}
+
+#[test]
+fn the_budget_closes_and_opens() {
+    let allocator = crate::by_name("static").expect("known");
+    let profile = allocator.profile();
+    let budget = Some(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 });
+    let mut control =
+        ControlLoop::new(ControlConfig { budget, ..config(10.0) }, allocator, profile, vec![tenant("a")]);
+    control.arrive(&[0], 0.0).expect("fits");
+    control.ssd_written(0, 100);
+    assert!(!control.may_write(1.0) && control.may_write(6.0));
+}
