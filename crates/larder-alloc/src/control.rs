@@ -180,11 +180,17 @@ impl ControlLoop {
         }
     }
 
-    /// A tenant's request for blocks with consecutive keys.
+    /// A tenant's request for blocks with consecutive keys. True when so many are gathered that [`Self::analyze`] had better be called, in a moment
+    /// when nobody waits.
     #[inline]
-    pub fn observe(&mut self, tenant: usize, op: Op, keys: Range<u64>) {
+    pub fn observe(&mut self, tenant: usize, op: Op, keys: Range<u64>) -> bool {
+        self.observers.get_mut(tenant).is_some_and(|observer| observer.observe(op, keys))
+    }
+
+    /// Analyze the requests of a tenant that were gathered.
+    pub fn analyze(&mut self, tenant: usize) {
         if let Some(observer) = self.observers.get_mut(tenant) {
-            observer.observe(op, keys);
+            observer.analyze();
         }
     }
 

@@ -67,7 +67,7 @@ fn by_hulls(choices: &[Vec<Choice>], budget: u64) -> (Vec<Choice>, u64) {
 }
 
 /// All tenants' hulls. The sort keeps the order of equals: a tenant's segments stay in theirs, being ever flatter.
-fn steepest_first(choices: &[Vec<Choice>]) -> Vec<Segment> {
+pub(crate) fn steepest_first(choices: &[Vec<Choice>]) -> Vec<Segment> {
     let mut segments: Vec<_> =
         choices.iter().enumerate().flat_map(|(tenant, list)| hull(tenant, list)).collect();
     segments.sort_by(|a, b| b.steeper_than(a).cmp(&a.steeper_than(b)));

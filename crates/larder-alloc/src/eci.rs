@@ -13,11 +13,15 @@
 
 use larder_locality::EpochFindings;
 
+use crate::bounds::bounds;
 use crate::division::divide;
 use crate::hull::{Choice, GAIN_UNIT};
 use crate::shares::share_out;
 use crate::words::grouped;
-use crate::{AllocError, Allocator, Constraints, Decision, Mode, Profile, Tenant, write_policy};
+use crate::{
+    AllocError, Allocator, Constraints, Decision, Findings, Mode, Prediction, Profile, Tenant, WritePolicy,
+    write_policy,
+};
 
 /// ECI-Cache's allocator.
 ///
@@ -55,9 +59,10 @@ impl Allocator for Eci {
         let decide = |(at, tenant): (usize, &Tenant<'_>)| {
             let (write, policy_words) = write_policy::choose(tenant, constraints);
             let reason = format!("{}; {policy_words}", sizes.words(at, tenant, quotas[at]));
-            // A quota is no larger than the cache.
             let mode = Mode { write, ..tenant.mode };
-            Decision { quota_blocks: quotas[at] as u32, mode, predicted: None, reason }
+            let predicted = tenant.found().map(|found| predict(found, write, quotas[at]));
+            // A quota is no larger than the cache.
+            Decision { quota_blocks: quotas[at] as u32, mode, predicted, reason }
         };
         Ok(tenants.iter().enumerate().map(decide).collect())
     }
@@ -67,7 +72,7 @@ impl Allocator for Eci {
 struct Sizes {
     /// `lowerBound`: c_min.
     least: Vec<u64>,
-    /// `upperBound`: size_urd, and no less than c_min.
+    /// `upperBound`: size_urd, no less than c_min, no more than the tenant's maximum and the cache.
     wanted: Vec<u64>,
     cache: u64,
 }
@@ -75,13 +80,10 @@ struct Sizes {
 impl Sizes {
     fn of(tenants: &[Tenant<'_>], constraints: &Constraints) -> Self {
         let cache = u64::from(constraints.cache_blocks);
-        let minima: u64 = tenants.iter().map(|tenant| u64::from(tenant.min_blocks)).sum();
-        let part = cache / (tenants.len() as u64).max(1);
-        let limit = if minima > cache { part } else { cache };
-        let least: Vec<_> = tenants.iter().map(|tenant| u64::from(tenant.min_blocks).min(limit)).collect();
+        let bounds = bounds(tenants, cache);
         let wish = |tenant: &Tenant<'_>| tenant.active().map_or(0, EpochFindings::urd_blocks);
-        let wanted = tenants.iter().zip(&least).map(|(tenant, &least)| wish(tenant).max(least)).collect();
-        Self { least, wanted, cache }
+        let wanted = tenants.iter().zip(&bounds).map(|(tenant, bounds)| bounds.clamp(wish(tenant))).collect();
+        Self { least: bounds.iter().map(|bounds| bounds.least).collect(), wanted, cache }
     }
 
     /// The sum of the wishes.
@@ -97,7 +99,7 @@ impl Sizes {
     fn least_latency(&self, tenants: &[Tenant<'_>]) -> Vec<u64> {
         let budget = self.cache - self.least.iter().sum::<u64>();
         let choices: Vec<_> =
-            tenants.iter().zip(&self.least).map(|(tenant, &least)| choices(tenant, least)).collect();
+            (0..tenants.len()).map(|at| choices(&tenants[at], self.least[at], self.wanted[at])).collect();
         let above = divide(&choices, budget);
         let mut quotas: Vec<_> = self.least.iter().zip(&above).map(|(least, above)| least + above).collect();
         share_out(budget - above.iter().sum::<u64>(), &mut quotas, &self.wanted);
@@ -128,7 +130,10 @@ impl Sizes {
             return format!("{wish} is within the minimum of {quota_words} blocks");
         }
         if self.fit() {
-            return format!("{wish} fits: {all}");
+            return match self.wanted[at] < findings.urd_blocks() {
+                true => format!("{wish} is above the maximum of {quota_words} blocks: {all}"),
+                false => format!("{wish} fits: {all}"),
+            };
         }
         let curve = findings.hit_curve();
         let (expected, most) = (curve.ratio(quota), curve.ratio(u64::MAX));
@@ -138,15 +143,40 @@ impl Sizes {
     }
 }
 
-/// What a tenant can get above its minimum: the steps of its hit curve.
-fn choices(tenant: &Tenant<'_>, least: u64) -> Vec<Choice> {
+/// Equations 2 and 3 for one tenant.
+///
+/// `T_ssd` is what a read takes that the SSD serves, for hits are reads. `T_hdd` is what reads and writes take on the
+/// backing, in the mix of the epoch: as in the paper, all that is no hit is the backing's, even writes under write-back.
+/// Hits are counted by block. Equation 3 counts the SSD writes of caches without capacity misses: `CR` of all, and `CW`, `WAR`
+/// and `WAW` of those that cache writes; here reads that miss for want of room are added to `CR`.
+fn predict(found: &Findings, write: WritePolicy, quota: u64) -> Prediction {
+    let (classes, latencies) = (&found.epoch.classes, &found.latencies);
+    let (reads, writes) = (classes.cr + classes.useful(), classes.cw + classes.war + classes.waw);
+    let read_share = if reads + writes > 0 { reads as f64 / (reads + writes) as f64 } else { 0.0 };
+    let t_ssd = latencies.read_hit;
+    let t_hdd = read_share * latencies.read_miss + (1.0 - read_share) * latencies.backing_write;
+
+    let curve = found.epoch.hit_curve();
+    let hits = curve.ratio(quota).min(1.0);
+    let fills = reads.saturating_sub(curve.hits(quota));
+    let cached = if write == WritePolicy::ReadOnly { 0 } else { writes };
+    let written = if quota > 0 { fills + cached } else { 0 };
+    Prediction {
+        latency: hits * t_ssd + (1.0 - hits) * t_hdd,
+        request_hit_ratio: hits,
+        ssd_writes_per_second: written as f64 / found.seconds.max(f64::MIN_POSITIVE),
+    }
+}
+
+/// What a tenant can get above its minimum, up to its wish: the steps of its hit curve.
+fn choices(tenant: &Tenant<'_>, least: u64, wanted: u64) -> Vec<Choice> {
     let Some(findings) = tenant.active() else { return vec![Choice::NOTHING] };
     let curve = findings.hit_curve();
     let accesses = u128::from(curve.accesses());
     let gain = |hits: u64| (u128::from(hits).min(accesses) * u128::from(GAIN_UNIT) / accesses) as u64;
     let floor = gain(curve.hits(least));
     let mut choices = vec![Choice::NOTHING];
-    for &(blocks, hits) in curve.steps().iter().filter(|step| step.0 > least) {
+    for &(blocks, hits) in curve.steps().iter().filter(|step| least < step.0 && step.0 <= wanted) {
         let choice = Choice { blocks: blocks - least, gain: gain(hits) - floor };
         // So many accesses that a step is less than the unit: it is joined to the next one.
         if choice.gain > choices[choices.len() - 1].gain {
@@ -156,5 +186,7 @@ fn choices(tenant: &Tenant<'_>, least: u64) -> Vec<Choice> {
     choices
 }
 
+#[cfg(test)]
+mod pseudocode;
 #[cfg(test)]
 mod tests;

@@ -4,33 +4,64 @@
 //! configured, and decides a quota and a write policy for each, with the reason in words. It decides only: the caller
 //! carries the decisions out.
 //!
+//! - `larder` ([`Larder`]): our own; sizes, write policies and admissions chosen jointly, under a budget of SSD writes too.
 //! - `static` ([`Static`]): quotas as configured, the rest shared out equally.
+//! - `optimal` ([`Optimal`]): the exact best of all sizes and modes, for few tenants: what the others are held against.
 //! - `eci` ([`Eci`]): ECI-Cache; sizes from the useful reuse distance, and the least total latency where they do not fit.
+//! - `centaur` ([`Centaur`]): Centaur; latency or IOPS curves and simulated annealing, with reservations and shares;
+//!   `convex-hull` ([`ConvexHull`]) is what it is held against.
+//! - `unified` ([`Unified`]): one cache for all; `combined` ([`Combined`]): one half of it divided, the other for all.
+//! - `wss` ([`Wss`]): the container thesis; working sets by reuse distance.
+//! - `scave` ([`Scave`]): S-CAVE; from one second to the next, by the share of a tenant's blocks that are in use.
 //!
-//! Both choose the write policy of tenants that leave it to them by ECI-Cache's Algorithm 3.
+//! `static` and `eci` choose the write policy of tenants that leave it to them by ECI-Cache's Algorithm 3.
 //!
 //! The crate is pure: no clock, no I/O, and the same input always gives the same decisions.
 
+mod bounds;
+mod centaur;
+pub mod choices;
+mod combined;
+pub mod control;
 mod division;
 mod eci;
 mod findings;
+#[cfg(test)]
+mod fixtures;
 mod hull;
+#[cfg(test)]
+mod invariants;
+pub mod larder;
 pub mod menu;
+pub mod optimal;
+mod own_policy;
 mod profile;
+mod scave;
 mod shares;
+mod staircase;
 mod static_quotas;
 mod tenant;
+mod unified;
 mod words;
 mod write_policy;
+mod wss;
 
+pub use centaur::{Centaur, ConvexHull};
+pub use choices::{Candidates, Choice, Unmet};
+pub use combined::Combined;
 pub use eci::Eci;
 pub use findings::{CacheUse, Findings, Latencies, Measured, Timed};
+pub use larder::Larder;
 pub use larder_policy::WritePolicy;
+pub use optimal::Optimal;
 pub use profile::{Layout, Needs, Population, Profile};
+pub use scave::Scave;
 pub use static_quotas::Static;
 pub use tenant::{
     ConfiguredPolicy, Constraints, Decision, Goals, Mode, Objective, Prediction, Reservation, Tenant,
 };
+pub use unified::Unified;
+pub use wss::{Resize, Wss, resize};
 
 /// The least that `eci` gives to a tenant, in blocks, as in the paper (footnote 3), unless configured otherwise.
 pub const DEFAULT_MIN_BLOCKS: u32 = 1000;
@@ -40,7 +71,8 @@ pub const DEFAULT_MIN_BLOCKS: u32 = 1000;
 pub const DEFAULT_WRITE_THRESHOLD: f64 = 0.5;
 
 /// The names that [`by_name`] knows.
-pub const NAMES: [&str; 2] = [Eci::NAME, Static::NAME];
+pub const NAMES: [&str; 10] =
+    [Larder::NAME, Eci::NAME, Static::NAME, Unified::NAME, Wss::NAME, Combined::NAME, Scave::NAME, Optimal::NAME, Centaur::NAME, ConvexHull::NAME];
 
 use larder_locality::CurvePolicy;
 
@@ -78,13 +110,27 @@ pub enum AllocError {
         /// Size of the cache.
         cache_blocks: u32,
     },
+    /// An exact solution takes too long.
+    #[error("so many sizes of {tenants} tenants cannot be combined exactly: `optimal` is for small numbers of tenants")]
+    TooLarge {
+        /// How many there are.
+        tenants: usize,
+    },
 }
 
 /// The allocator of that name (see [`NAMES`]), new.
 pub fn by_name(name: &str) -> Option<Box<dyn Allocator + Send>> {
     match name {
+        Larder::NAME => Some(Box::<Larder>::default()),
         Eci::NAME => Some(Box::new(Eci)),
+        Centaur::NAME => Some(Box::<Centaur>::default()),
+        ConvexHull::NAME => Some(Box::new(ConvexHull)),
         Static::NAME => Some(Box::new(Static)),
+        Unified::NAME => Some(Box::new(Unified)),
+        Wss::NAME => Some(Box::new(Wss)),
+        Combined::NAME => Some(Box::new(Combined)),
+        Scave::NAME => Some(Box::new(Scave::default())),
+        Optimal::NAME => Some(Box::new(Optimal)),
         _ => None,
     }
 }
@@ -98,6 +144,6 @@ mod tests {
         for name in NAMES {
             assert_eq!(by_name(name).map(|allocator| allocator.name()), Some(name));
         }
-        assert!(by_name("unified").is_none());
+        assert!(by_name("nobody").is_none());
     }
 }

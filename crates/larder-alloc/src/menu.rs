@@ -56,8 +56,8 @@ pub struct Menu {
 }
 
 impl Menu {
-    /// The menu of a tenant that did what was found, from all curves and all of the bank whose write policy is allowed.
-
+    /// The menu of a tenant that did what was found, from all curves and all of the bank whose write policy is allowed:
+    /// without `write_back` none that holds dirty blocks. Curves of batched population are no way to run a partition.
     pub fn of(findings: &Findings, write_back: bool) -> Self {
         let seconds = findings.seconds.max(f64::MIN_POSITIVE);
         let allowed = |write: WritePolicy| {
@@ -203,3 +203,6 @@ fn between(from: &Point, to: &Point, part: f64) -> Point {
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { (part / whole).min(1.0) } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,6 +41,7 @@ mod pool;
 mod result;
 mod run;
 mod simulate;
+pub mod tenants;
 mod source;
 
 pub use analysis::{AddressMap, Analysis, AnalysisPlan, Region, Window};

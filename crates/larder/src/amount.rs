@@ -65,6 +65,29 @@ pub fn share(number: &str) -> Option<f64> {
     (0.0..=100.0).contains(&percent).then_some(percent / 100.0)
 }
 
+/// A time in seconds, with a unit: `500us`, `1.5s`, `10min`.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let wrong = || format!("{text} is no time; write \"500us\", \"2ms\", \"1.5s\", \"10min\" or \"2h\"");
+    let number_ends = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(number_ends);
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let (_, ns) = UNITS.iter().find(|(name, _)| *name == unit.trim()).ok_or_else(wrong)?;
+    Ok(number * (*ns as f64) / 1e9)
+}
+
+/// A time in seconds that is longer than nothing.
+pub fn some_seconds(text: &str) -> Result<f64, String> {
+    let seconds = seconds(text)?;
+    if seconds > 0.0 { Ok(seconds) } else { Err(format!("{text} is no time at all")) }
+}
+
+/// A number above 0.
+pub fn positive(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| format!("{text} is no number above 0"))
+}
+
 fn span(text: &str) -> Result<Span, String> {
     let text = text.trim();
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
@@ -97,6 +120,23 @@ mod tests {
         assert_eq!("20%".parse(), Ok(Warmup::Share(0.2)));
         assert_eq!("0.5 %".parse(), Ok(Warmup::Share(0.005)));
         assert_eq!("7".parse(), Ok(Interval(Span::Requests(7))));
+    }
+
+    #[test]
+    fn times_and_numbers() {
+        for (text, expected) in
+            [("2ms", 0.002), ("1.5 s", 1.5), ("500us", 5e-4), ("10min", 600.0), ("0s", 0.0)]
+        {
+            assert!((seconds(text).expect(text) - expected).abs() < 1e-12, "{text}");
+        }
+        for text in ["", "2", "ms", "-1s", "1.2.3s", "1 parsec", "nans"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+        assert!(some_seconds("0s").is_err());
+        assert_eq!((some_seconds("3s"), positive("0.5")), (Ok(3.0), Ok(0.5)));
+        for text in ["0", "-1", "nan", "inf", "x", ""] {
+            assert!(positive(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -35,6 +35,7 @@ use crate::{output, picture, table};
 use choice::WriteChoice;
 use found::{Asked, Found};
 pub use options::Options;
+pub use sample::Sample;
 
 /// Blocks that estimates of other policies are made from: at an eighth of it, the SSD writes of LARC on a recorded mail server were
 /// a quarter too low at one size; at this, they were within one per cent. Where --sample bounds the memory, there are fewer.

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::trace::options::TraceOptions;
 
 use crate::analyze;
+use crate::plan;
 use crate::reproduce;
 use crate::simulate;
 
@@ -33,13 +34,16 @@ pub enum Command {
     Status(Status),
     /// Look at block traces, convert them, cut them up and put them together.
     Trace(TraceOptions),
-    /// Tell what caches of many sizes under many policies would do with a trace: hits, SSD writes, backing traffic.
+    /// Tell what caches of many sizes under many policies would do with a trace: hits, SSD writes, backing traffic; or what
+    /// allocators bring to tenants that share a cache (--tenant, --scenario): latencies, IOPS, SSD writes.
     Simulate(Box<simulate::Options>),
     /// Tell how much cache a workload can use, what it would bring, and what it would cost in SSD writes.
     ///
     /// Reuse distances of all accesses (TRD) and of re-reads (URD), request classes, hot regions, and the curves of hits, SSD writes and backing
     /// writes over every cache size under each write policy: as a summary, a report in HTML, pictures, or JSON.
     Analyze(Box<analyze::Options>),
+    /// Tell which SSD to buy as a cache: latency, hits, load of the backing, years until it is worn out, for sizes and endurances.
+    Plan(Box<plan::Options>),
     /// Run the experiments of papers again, and hold their claims against what is found.
     Reproduce(reproduce::Options),
 }

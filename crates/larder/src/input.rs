@@ -44,6 +44,11 @@ impl TraceName {
         self.0.to_str()?.strip_prefix(GENERATED)
     }
 
+    /// The workload that it describes, where it is no file; none if the description is wrong too, which opening it tells.
+    pub fn generator(&self) -> Option<GeneratorSpec> {
+        self.workload()?.parse().ok()
+    }
+
     /// The file, where it is one.
     pub fn path(&self) -> Option<&Path> {
         (!self.is_stdin() && self.workload().is_none()).then(|| Path::new(&self.0))

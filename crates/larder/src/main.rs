@@ -10,6 +10,7 @@ mod metered;
 mod number;
 mod output;
 mod picture;
+mod plan;
 mod problem;
 mod progress;
 mod reproduce;
@@ -45,6 +46,7 @@ fn run(cli: &Cli) -> Result<(), Problem> {
         Command::Trace(options) => trace::run(&options.command),
         Command::Simulate(options) => simulate::run(options),
         Command::Analyze(options) => analyze::run(options),
+        Command::Plan(options) => plan::run(options),
         Command::Reproduce(options) => reproduce::run(options),
     }
 }

@@ -40,9 +40,33 @@ pub fn percent(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".into(), |ratio| format!("{:.2} %", ratio * 100.0))
 }
 
+/// A time in four digits: `812.3 µs`, `1.234 ms`.
+pub fn time(seconds: f64) -> String {
+    let (scaled, unit) = match seconds {
+        s if s < 0.999_95e-3 => (s * 1e6, "µs"),
+        s if s < 0.999_95 => (s * 1e3, "ms"),
+        s => (s, "s"),
+    };
+    let digits = match scaled {
+        s if s < 9.9995 => 3,
+        s if s < 99.995 => 2,
+        s if s < 999.95 => 1,
+        _ => 0,
+    };
+    format!("{scaled:.digits$} {unit}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_four_digits() {
+        let told = [0.0, 8.123e-4, 9.9999e-4, 1.23449e-3, 0.02, 0.99996, 61.5, 12_345.6].map(time);
+        let expected =
+            ["0.000 µs", "812.3 µs", "1.000 ms", "1.234 ms", "20.00 ms", "1.000 s", "61.50 s", "12346 s"];
+        assert_eq!(told, expected);
+    }
 
     #[test]
     fn numbers_are_easy_to_read() {

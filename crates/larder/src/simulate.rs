@@ -6,6 +6,7 @@ mod options;
 mod plot;
 mod report;
 pub mod size;
+pub mod tenants;
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use larder_sim::{Futures, Plan, RunResult, RunSpec, Simulated, Span, Survey};
 
 use crate::amount::Warmup;
 use crate::head::Head;
+use crate::input::TraceName;
 use crate::metered::{self, Opened};
 use crate::problem::Problem;
 use crate::progress::Bar;
@@ -24,49 +26,55 @@ pub use options::Options;
 
 /// Simulate what the options ask for, and tell what was found.
 pub fn run(options: &Options) -> Result<(), Problem> {
+    match &options.trace {
+        Some(trace) => one_trace(options, trace),
+        None => tenants::run(options),
+    }
+}
+
+/// Caches of one trace.
+fn one_trace(options: &Options, trace: &TraceName) -> Result<(), Problem> {
     check_outputs(options)?;
-    let caching = matrix::caching(&options.policy, &options.admission);
-    let survey = survey(options, &caching)?;
+    let caching = matrix::caching(options.policies(), &options.admission);
+    let survey = survey(options, trace, &caching)?;
     let footprint_blocks = survey.as_ref().map_or(0, |survey| survey.summary.footprint_blocks);
-    let sizes = size::resolve(&options.size, options.block, footprint_blocks)?;
-    let plan = plan(options, matrix::runs(&caching, &options.write_policy, &sizes), survey.as_ref());
-    let opened = metered::open(&options.trace, options.format)?;
+    let sizes = size::resolve(&options.size, options.block(), footprint_blocks)?;
+    let plan = plan(options, matrix::runs(&caching, options.write_policies(), &sizes), survey.as_ref());
+    let opened = metered::open(trace, options.format)?;
     let format = opened.format.clone();
-    let simulated = simulate(options, opened, &plan, survey.as_ref())?;
+    let simulated = simulate(options, trace, opened, &plan, survey.as_ref())?;
     if simulated.runs.first().is_some_and(|run| run.totals.requests == 0) && simulated.summary.requests() > 0
     {
-        let what = format!("nothing is left to count: the warm-up takes all of {}", options.trace);
+        let what = format!("nothing is left to count: the warm-up takes all of {trace}");
         return Err(Problem::new(what, "give a shorter --warmup"));
     }
-    let trace = metered::short_name(&options.trace);
-    let head = Head { trace: &trace, format: &format, summary: &simulated.summary, block: options.block };
+    let name = metered::short_name(trace);
+    let head = Head { trace: &name, format: &format, summary: &simulated.summary, block: options.block() };
     tell(options, &head, &simulated.runs)
 }
 
 /// The first pass over the trace, if anything needs one.
-fn survey(options: &Options, caching: &[CachingSpec]) -> Result<Option<Survey>, Problem> {
+fn survey(options: &Options, trace: &TraceName, caching: &[CachingSpec]) -> Result<Option<Survey>, Problem> {
     let mut futures = Futures::default();
     for &caching in caching {
-        options.write_policy.iter().for_each(|&write| futures.need(caching, write));
+        options.write_policies().iter().for_each(|&write| futures.need(caching, write));
     }
     let shares = options.size.iter().any(size::SizeChoice::is_share);
     if !shares && futures.is_none() && !matches!(options.warmup, Warmup::Share(_)) {
         return Ok(None);
     }
-    if metered::is_passing(&options.trace) {
-        let what =
-            format!("{} can be read only once, but the trace must be looked at beforehand", options.trace);
+    if metered::is_passing(trace) {
+        let what = format!("{trace} can be read only once, but the trace must be looked at beforehand");
         let help = "give sizes in bytes (--size 1GiB), no share as --warmup, and no policy belady; or a trace in a file";
         return Err(Problem::new(what, help));
     }
-    let opened = metered::open(&options.trace, options.format)?;
-    let bar = Bar::new("reading", expected(options, None), opened.meter, options.quiet);
+    let opened = metered::open(trace, options.format)?;
+    let bar = Bar::new("reading", expected(options, trace, None), opened.meter, options.quiet);
     let told = |progress| bar.tell(progress);
-    let survey = larder_sim::survey(opened.source, options.block, options.limit, futures, told)?;
+    let survey = larder_sim::survey(opened.source, options.block(), options.limit, futures, told)?;
     bar.finish();
     if shares && survey.summary.footprint_blocks == 0 {
-        let what =
-            format!("{} holds no reads or writes: a share of its footprint is no cache size", options.trace);
+        let what = format!("{trace} holds no reads or writes: a share of its footprint is no cache size");
         return Err(Problem::new(what, "give another trace, or sizes in bytes (--size 1GiB)"));
     }
     Ok(Some(survey))
@@ -80,7 +88,7 @@ fn plan(options: &Options, runs: Vec<RunSpec>, survey: Option<&Survey>) -> Plan 
     };
     Plan {
         runs,
-        block: options.block,
+        block: options.block(),
         warmup,
         every: options.interval.map(|interval| interval.0),
         limit: options.limit,
@@ -94,11 +102,12 @@ fn plan(options: &Options, runs: Vec<RunSpec>, survey: Option<&Survey>) -> Plan 
 
 fn simulate(
     options: &Options,
+    trace: &TraceName,
     opened: Opened,
     plan: &Plan,
     survey: Option<&Survey>,
 ) -> Result<Simulated, Problem> {
-    let requests = expected(options, survey.map(|survey| survey.summary.requests()));
+    let requests = expected(options, trace, survey.map(|survey| survey.summary.requests()));
     let what = format!("simulating {} caches", plan.runs.len());
     let bar = Bar::new(&what, requests, opened.meter, options.quiet);
     let simulated = larder_sim::simulate(opened.source, plan, survey, |progress| bar.tell(progress))?;
@@ -107,8 +116,8 @@ fn simulate(
 }
 
 /// Reads and writes that will come, where that is known.
-fn expected(options: &Options, seen: Option<u64>) -> Option<u64> {
-    let requests = seen.or_else(|| metered::requests(&options.trace))?;
+fn expected(options: &Options, trace: &TraceName, seen: Option<u64>) -> Option<u64> {
+    let requests = seen.or_else(|| metered::requests(trace))?;
     Some(options.limit.map_or(requests, |limit| limit.min(requests)))
 }
 

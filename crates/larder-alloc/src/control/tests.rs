@@ -39,7 +39,11 @@ fn quotas(control: &ControlLoop) -> Vec<u32> {
 
 fn read_twice(control: &mut ControlLoop, tenant: usize, blocks: u64) {
     for _ in 0..2 {
-        (0..blocks).for_each(|block| control.observe(tenant, Op::Read, block..block + 1));
+        (0..blocks).for_each(|block| {
+            if control.observe(tenant, Op::Read, block..block + 1) {
+                control.analyze(tenant);
+            }
+        });
     }
 }
 

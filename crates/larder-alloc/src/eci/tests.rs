@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{ConfiguredPolicy, Findings, Goals, WritePolicy};
-use larder_policy::spec::CachingSpec;
 use larder_locality::{ClassCounts, DistanceHistogram};
+use larder_policy::spec::CachingSpec;
 use proptest::prelude::*;
 
 /// An epoch of `accesses`, of which `useful` (distance, count) are reads of known blocks, and the others overwrites.
@@ -106,6 +106,20 @@ fn minima_beyond_the_cache_become_equal_parts() {
     assert_eq!(quotas(&allocate(&tenants, 900)), [350, 300, 250]);
     assert_eq!(quotas(&allocate(&tenants, 0)), [0, 0, 0]);
     assert!(allocate(&[], 100).is_empty());
+}
+
+#[test]
+fn nobody_gets_more_than_its_maximum() {
+    let found = findings(100, &[(39, 40), (69, 10)]);
+    let bounded =
+        Tenant { goals: Goals { max_blocks: Some(50), ..Goals::default() }, ..tenant(Some(&found), 10) };
+    let tenants = [bounded, tenant(Some(&found), 10)];
+    let decisions = allocate(&tenants, 1000);
+    assert_eq!(quotas(&decisions), [50, 70]);
+    let words =
+        "URD 69 (70 blocks) is above the maximum of 50 blocks: the tenants together want 120 of 1,000 blocks";
+    assert!(decisions[0].reason.starts_with(words), "{}", decisions[0].reason);
+    assert_eq!(quotas(&allocate(&tenants, 110)), [40, 70]);
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl Size {
                     "a cache of {bytes} bytes holds no block of {}",
                     ExactSize(block.bytes().into())
                 ),
-                "give a larger --size, or a smaller --block",
+                "give a larger cache, or a smaller --block",
             )),
             Self::Bytes(bytes) => Ok(bytes / u64::from(block.bytes())),
         }

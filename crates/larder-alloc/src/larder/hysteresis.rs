@@ -1,0 +1,68 @@
+//! A change must pay for what it costs.
+//!
+//! A block that changes hands is worth nothing to its new holder until it is filled: for each, one request waits for the
+//! backing that would be a hit later, while the old holder's hits are gone at once. So a partition that grows is charged with a miss for each
+//! block that it does not hold yet, up to what the growth saves (it is never worse off than before), spread over the time in
+//! which the change must pay. The charge is part of what a choice costs: every exchange of blocks is weighed by itself, and what stands costs nothing extra.
+//!
+//! How long a change may take to pay: a tenant that has behaved as known for some epochs is expected to go on for as many,
+//! one at least and [`EPOCHS_MAX`] at most.
+//!
+//! Another mode must promise to be better by [`MODE_MARGIN`]: curves differ by less for no reason. Blocks stay when it changes, and what is
+//! dirty is cleaned behind the tenant's back.
+
+use super::memory::{Known, held_blocks};
+use crate::menu::{Point, Way};
+use crate::{Constraints, Mode, Tenant};
+
+/// Epochs that a change may take to pay, at most.
+const EPOCHS_MAX: f64 = 8.0;
+/// What another mode must be better by, as a share of the latency.
+const MODE_MARGIN: f64 = 0.01;
+
+/// What a tenant has now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    mode: Mode,
+    held: u64,
+    /// Seconds of latency of a request that one block not held costs.
+    per_block: f64,
+}
+
+impl Standing {
+    pub(super) fn of(tenant: &Tenant<'_>, known: &Known, constraints: &Constraints) -> Self {
+        let epoch = constraints.epoch_seconds;
+        let horizon = known.seconds.clamp(epoch, epoch * EPOCHS_MAX);
+        let requests = horizon * known.menu.requests_per_second;
+        let miss = tenant
+            .found()
+            .map_or(0.0, |findings| (findings.latencies.read_miss - findings.latencies.read_hit).max(0.0));
+        let per_block = if requests > 0.0 { miss / requests } else { 0.0 };
+        Self { mode: tenant.mode, held: held_blocks(tenant), per_block }
+    }
+
+    /// Changes to the sizes of one way.
+    pub(super) fn to(&self, way: &Way) -> Change {
+        let margin = if way.mode == self.mode { 0.0 } else { MODE_MARGIN };
+        Change { margin, held: self.held, latency: way.at(self.held).latency, per_block: self.per_block }
+    }
+}
+
+/// What stands, seen from one way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    margin: f64,
+    held: u64,
+    /// That of the blocks held.
+    latency: f64,
+    per_block: f64,
+}
+
+impl Change {
+    /// What a change to a partition of the way costs, in seconds of latency of a request.
+    pub(super) fn cost(&self, to: &Point) -> f64 {
+        let grown = to.blocks.saturating_sub(self.held) as f64;
+        let saved = (self.latency - to.latency).max(0.0);
+        self.margin * to.latency + saved.min(grown * self.per_block)
+    }
+}

@@ -1,0 +1,114 @@
+//! What is remembered of a tenant from one epoch to the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::choices::points;
+use crate::menu::Menu;
+use crate::{Choice, Constraints, Findings, Tenant};
+
+/// What a tenant did before counts so much less after every epoch in which it did nothing.
+const FADE: f64 = 0.5;
+/// The part of a new correction that is taken over at once.
+const LEARNING: f64 = 0.5;
+/// How far measurements may correct the predictions, either way.
+const CORRECTION_MAX: f64 = 2.0;
+
+/// What is known of one tenant.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    /// What it can get, by the last epoch in which it did something. Empty where it never did anything.
+    pub(super) menu: Menu,
+    /// What of it still counts, 0 to 1: 1 for a tenant that did something in the epoch that ended.
+    pub(super) weight: f64,
+    /// Seconds since it came.
+    pub(super) seconds: f64,
+    /// Measured by predicted latency.
+    pub(super) correction: Option<f64>,
+}
+
+impl Known {
+    /// Nothing can be said about the tenant: it never did anything, or there is no curve of the write policy configured for it.
+    pub(super) fn says_nothing_of(&self, tenant: &Tenant<'_>) -> bool {
+        points(tenant, &self.menu, 0, 0).next().is_none()
+    }
+
+    /// The factor of its predicted latencies.
+    pub(super) fn factor(&self) -> f64 {
+        self.correction.unwrap_or(1.0)
+    }
+
+    /// Requests that miss, with what was chosen.
+    pub(super) fn misses_per_second(&self, choice: &Choice) -> f64 {
+        let way = self.menu.ways.get(choice.way as usize);
+        let missed = way.map_or(0.0, |way| 1.0 - way.at(choice.blocks).request_hit_ratio);
+        self.menu.requests_per_second * self.weight * missed
+    }
+
+    /// Blocks that go to the SSD with a partition of `quota` blocks in the way that was chosen.
+    pub(super) fn writes_per_second(&self, choice: &Choice, quota: u64) -> f64 {
+        let way = self.menu.ways.get(choice.way as usize);
+        way.filter(|_| quota != choice.blocks).map_or(choice.writes, |way| way.at(quota).ssd_writes)
+    }
+
+    fn learn(&mut self, tenant: &Tenant<'_>, findings: &Findings, constraints: &Constraints) {
+        self.menu = Menu::of(findings, constraints.write_back);
+        self.weight = 1.0;
+        let Some(ratio) = self.measured_by_predicted(tenant, findings) else { return };
+        let ratio = ratio.clamp(1.0 / CORRECTION_MAX, CORRECTION_MAX);
+        self.correction = Some(match self.correction {
+            Some(before) => before + LEARNING * (ratio - before),
+            None => ratio,
+        });
+    }
+
+    /// How the latency of the epoch that ended compares with what its curves say of the partition that the tenant had.
+    fn measured_by_predicted(&self, tenant: &Tenant<'_>, findings: &Findings) -> Option<f64> {
+        let measured = findings.measured.mean_latency()?;
+        let way = self.menu.ways.iter().find(|way| way.mode == tenant.mode)?;
+        let predicted = way.at(held_blocks(tenant)).latency;
+        (predicted > 0.0 && measured > 0.0).then(|| measured / predicted)
+    }
+}
+
+/// Blocks that the tenant holds of its quota; all of it where that is not known.
+pub(super) fn held_blocks(tenant: &Tenant<'_>) -> u64 {
+    let resident = tenant.findings.map_or(0, |findings| findings.usage.resident_blocks);
+    let held = if resident > 0 { resident.min(tenant.quota_blocks) } else { tenant.quota_blocks };
+    held.into()
+}
+
+/// What is known of all tenants, by name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory {
+    known: BTreeMap<String, Known>,
+    /// How long the last decision was to stand: what has passed since.
+    standing_seconds: Option<f64>,
+    /// The longest of these.
+    epoch_seconds: f64,
+}
+
+impl Memory {
+    /// Take in what was found, and forget the tenants that are gone.
+    pub(super) fn learn(&mut self, tenants: &[Tenant<'_>], constraints: &Constraints) {
+        let passed = self.standing_seconds.unwrap_or(constraints.epoch_seconds);
+        self.epoch_seconds = self.epoch_seconds.max(passed);
+        self.standing_seconds = Some(constraints.epoch_seconds);
+        // An epoch that was cut short, since a tenant came, fades that much less.
+        let fade = if self.epoch_seconds > 0.0 { FADE.powf(passed / self.epoch_seconds) } else { FADE };
+        let here: BTreeSet<&str> = tenants.iter().map(|tenant| tenant.name).collect();
+        self.known.retain(|name, _| here.contains(name.as_str()));
+        for tenant in tenants {
+            let known = self.known.entry(tenant.name.to_owned()).or_default();
+            known.seconds += passed;
+            match tenant.found() {
+                Some(findings) => known.learn(tenant, findings, constraints),
+                None => known.weight *= fade,
+            }
+        }
+    }
+
+    /// What is known of the tenants, in their order.
+    pub(super) fn of<'a>(&'a self, tenants: &[Tenant<'_>]) -> Vec<&'a Known> {
+        tenants.iter().filter_map(|tenant| self.known.get(tenant.name)).collect()
+    }
+}

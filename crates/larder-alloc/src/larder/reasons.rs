@@ -1,0 +1,75 @@
+//! A decision in words.
+
+use super::memory::Known;
+use super::promises::seconds;
+use super::solver::Prices;
+use super::{Chosen, Plan};
+use crate::words::grouped;
+use crate::{ConfiguredPolicy, Decision, Mode, Prediction, Tenant};
+
+/// The decision on tenant `at`, that gets `quota` blocks.
+pub(super) fn decide(
+    tenant: &Tenant<'_>,
+    known: &Known,
+    plan: &Plan,
+    at: usize,
+    quota: u64,
+    promise: Option<&str>,
+) -> Decision {
+    let Chosen { choice, member } = plan.chosen[at];
+    // No quota exceeds the cache.
+    let quota_blocks = quota as u32;
+    let and_promise = promise.map_or(String::new(), |words| format!("; {words}"));
+    let Some(way) = known.menu.ways.get(choice.way as usize) else {
+        let reason = format!("{} blocks: nothing is known of it yet{and_promise}", grouped(quota));
+        return Decision { quota_blocks, mode: unknown_mode(tenant), predicted: None, reason };
+    };
+    let point = way.at(quota);
+    let latency = member.map_or(known.factor() * point.latency, |member| member.latency);
+    let predicted = Prediction {
+        latency,
+        request_hit_ratio: point.request_hit_ratio,
+        ssd_writes_per_second: point.ssd_writes,
+    };
+    let Mode { caching, write } = way.mode;
+    let mut reason = format!(
+        "{} blocks, {caching} {write}: {} a request (none cached: {}; {:.2} hits), {:.0} blocks/s to the SSD",
+        grouped(quota),
+        seconds(latency),
+        seconds(known.factor() * way.at(0).latency),
+        point.request_hit_ratio,
+        point.ssd_writes
+    );
+    reason.push_str(&format!("; {}{and_promise}", plan_words(plan)));
+    Decision { quota_blocks, mode: way.mode, predicted: Some(predicted), reason }
+}
+
+fn unknown_mode(tenant: &Tenant<'_>) -> Mode {
+    match tenant.configured_policy {
+        ConfiguredPolicy::Fixed(write) => Mode { write, ..tenant.mode },
+        ConfiguredPolicy::Auto => tenant.mode,
+    }
+}
+
+/// How good the plan is of which this is a part.
+fn plan_words(plan: &Plan) -> String {
+    match &plan.solved {
+        None => "no plan keeps to the budget of SSD writes: the one that writes the least".to_owned(),
+        Some(solved) => {
+            let quality = match solved.is_exact() {
+                true => "the best plan there is".to_owned(),
+                false => format!("within {:.2} % of the best plan", 100.0 * solved.gap()),
+            };
+            quality + &price_words(solved.prices)
+        }
+    }
+}
+
+/// What the limits cost where they bind: how much less all requests together would wait in a second.
+fn price_words(prices: Prices) -> String {
+    let price = |price: f64, words: &str| match price > 0.0 {
+        true => format!(", {words} would save {} a second", seconds(1000.0 * price)),
+        false => String::new(),
+    };
+    price(prices.block, "1,000 more blocks") + &price(prices.write, "1,000 more SSD writes a second")
+}

@@ -1,0 +1,172 @@
+use super::*;
+use crate::fixtures::{quotas, tenant};
+use crate::{Findings, Goals, Measured, Reservation, Timed};
+use larder_locality::{Counted, EpochFindings, PolicyCurves, SizeCurve};
+use proptest::prelude::*;
+
+mod properties;
+mod qos;
+
+/// Seconds of the epochs.
+const SECONDS: f64 = 100.0;
+
+/// An epoch of so many reads and writes of a block each, of which `hits` become hits at sizes (`(blocks, reads)`). Hits and cached writes take
+/// 0.1 ms, everything else 5 ms.
+fn epoch(hits: &[(u64, u64)], reads: u64, writes: u64) -> Findings {
+    let hits = SizeCurve::rising(hits.iter().copied());
+    let counted = Counted {
+        reads,
+        writes,
+        requests: reads + writes,
+        read_requests: reads,
+        read_hits: hits.clone(),
+        request_hits: hits.clone(),
+        read_request_hits: hits,
+        ..Counted::default()
+    };
+    let curves = [CurvePolicy::WriteBack, CurvePolicy::ReadOnly];
+    let accesses = reads + writes;
+    Findings {
+        seconds: SECONDS,
+        curves: curves.map(|policy| PolicyCurves::new(policy, counted.clone())).to_vec(),
+        ..EpochFindings { requests: accesses, accesses, ..EpochFindings::default() }.into()
+    }
+}
+
+/// A cache of so many blocks; changes have so long to pay that they cost nothing.
+fn cache(cache_blocks: u32) -> Constraints {
+    Constraints { cache_blocks, epoch_seconds: 1e12, ..Constraints::default() }
+}
+
+fn decide(tenants: &[Tenant<'_>], constraints: &Constraints) -> Vec<Decision> {
+    Larder::default().allocate(tenants, constraints).expect("it always decides")
+}
+
+fn latency(decision: &Decision) -> f64 {
+    decision.predicted.expect("there are curves").latency
+}
+
+#[test]
+fn blocks_go_where_they_save_the_most() {
+    // 10 reads a second saved by 100 blocks, and 6 by 60; 110 blocks do for one of them.
+    let (large, small) = (epoch(&[(100, 1000)], 2000, 0), epoch(&[(60, 600)], 2000, 0));
+    let tenants = [tenant("large", Some(&large)), tenant("small", Some(&small))];
+    let decisions = decide(&tenants, &cache(110));
+    assert_eq!(quotas(&decisions).iter().sum::<u32>(), 110);
+    assert!(decisions[0].quota_blocks >= 100);
+    // Half of the reads hit.
+    assert!((latency(&decisions[0]) - 2.55e-3).abs() < 1e-12);
+    assert!((latency(&decisions[1]) - 5e-3).abs() < 1e-12);
+    assert!(decisions[0].reason.contains("the best plan there is"), "{}", decisions[0].reason);
+}
+
+#[test]
+fn weight_counts() {
+    let (large, small) = (epoch(&[(100, 1000)], 2000, 0), epoch(&[(60, 600)], 2000, 0));
+    let goals = Goals { weight: 2.0, ..Goals::default() };
+    let tenants = [tenant("large", Some(&large)), Tenant { goals, ..tenant("small", Some(&small)) }];
+    let decisions = decide(&tenants, &cache(110));
+    assert!(decisions[1].quota_blocks >= 60 && decisions[0].quota_blocks < 100);
+}
+
+#[test]
+fn a_budget_makes_writes_pass_the_ssd() {
+    // As wb: 10 writes and up to 10 fills a second. As ro: the fills alone.
+    let found = epoch(&[(50, 1000)], 1000, 1000);
+    let tenants = [tenant("t", Some(&found))];
+    let free = &decide(&tenants, &cache(50))[0];
+    assert_eq!(free.mode.write, WritePolicy::WriteBack);
+    assert!((latency(free) - 1e-4).abs() < 1e-12);
+    let budget = Constraints { ssd_writes_per_second: Some(9.9), ..cache(50) };
+    let tight = &decide(&tenants, &budget)[0];
+    assert_eq!(tight.mode.write, WritePolicy::ReadOnly);
+    assert!((latency(tight) - (1e-4 + 5e-3) / 2.0).abs() < 1e-12);
+    assert!(tight.predicted.expect("there are curves").ssd_writes_per_second <= 9.9);
+}
+
+#[test]
+fn a_newcomer_gets_an_equal_part() {
+    let found = epoch(&[(90, 1000)], 2000, 0);
+    let old = |name| Tenant { quota_blocks: 45, ..tenant(name, Some(&found)) };
+    let mut larder = Larder::default();
+    larder.allocate(&[old("a"), old("b")], &cache(90)).expect("it always decides");
+    let decisions =
+        larder.allocate(&[old("a"), old("b"), tenant("c", None)], &cache(90)).expect("it always decides");
+    assert_eq!(decisions[2].quota_blocks, 30);
+    assert_eq!(decisions[2].predicted, None);
+    assert_eq!(quotas(&decisions).iter().sum::<u32>(), 90);
+}
+
+#[test]
+fn an_idle_tenant_keeps_what_nobody_gains_from_and_fades() {
+    let (found, greedy) = (epoch(&[(40, 1000)], 1000, 0), epoch(&[(60, 800)], 1000, 0));
+    let idle = Tenant { quota_blocks: 40, ..tenant("idle", None) };
+    let other = |found| Tenant { quota_blocks: 60, ..tenant("other", Some(found)) };
+    let mut larder = Larder::default();
+    let both = [Tenant { findings: Some(&found), ..idle }, other(&greedy)];
+    assert_eq!(quotas(&larder.allocate(&both, &cache(100)).expect("it always decides")), [40, 60]);
+    let decisions = larder.allocate(&[idle, other(&greedy)], &cache(100)).expect("it always decides");
+    assert_eq!(quotas(&decisions), [40, 60]);
+    // Another 20 blocks would serve 300 reads more: less than the idle tenant's 1000, until these are forgotten.
+    let grown = epoch(&[(60, 600), (80, 900)], 1000, 0);
+    let mut epochs = 0;
+    while larder.allocate(&[idle, other(&grown)], &cache(100)).expect("it always decides")[1].quota_blocks
+        < 80
+    {
+        epochs += 1;
+    }
+    assert_eq!(epochs, 0, "1000 halved twice is less than 300");
+}
+
+#[test]
+fn those_that_are_gone_are_forgotten() {
+    let found = epoch(&[(90, 1000)], 2000, 0);
+    let mut larder = Larder::default();
+    larder.allocate(&[tenant("a", Some(&found)), tenant("b", Some(&found))], &cache(90)).expect("decides");
+    assert!(larder.allocate(&[], &cache(90)).expect("decides").is_empty());
+    let again = larder.allocate(&[tenant("a", None)], &cache(90)).expect("decides");
+    assert_eq!(again[0].predicted, None, "{}", again[0].reason);
+    assert_eq!(again[0].quota_blocks, 90);
+}
+
+#[test]
+fn a_cache_of_nothing_is_divided() {
+    let found = epoch(&[(90, 1000)], 2000, 0);
+    let min = Tenant { min_blocks: 1000, ..tenant("a", Some(&found)) };
+    assert_eq!(quotas(&decide(&[min, tenant("b", None)], &cache(0))), [0, 0]);
+}
+
+/// 100 s in which a tenant may take 10 blocks from another; misses take 4.9 ms more than hits.
+#[test]
+fn a_change_must_pay_within_the_next_epoch() {
+    let changes = |gained: u64| {
+        let (a, b) = (epoch(&[(10, 100)], 1000, 0), epoch(&[(10, 100 + gained)], 1000, 0));
+        let tenants = [Tenant { quota_blocks: 10, ..tenant("a", Some(&a)) }, tenant("b", Some(&b))];
+        let constraints = Constraints { epoch_seconds: SECONDS, ..cache(10) };
+        decide(&tenants, &constraints)[1].quota_blocks == 10
+    };
+    // The first read of each of the 10 blocks misses once more.
+    assert!(!changes(9));
+    assert!(changes(11));
+}
+
+#[test]
+fn a_tenant_known_for_long_has_longer_to_pay() {
+    let (a, b) = (epoch(&[(10, 100)], 1000, 0), epoch(&[(10, 105)], 1000, 0));
+    let tenants = [Tenant { quota_blocks: 10, ..tenant("a", Some(&a)) }, tenant("b", Some(&b))];
+    let constraints = Constraints { epoch_seconds: SECONDS, ..cache(10) };
+    let mut larder = Larder::default();
+    let mut quota = || larder.allocate(&tenants, &constraints).expect("decides")[1].quota_blocks;
+    // 5 hits an epoch pay for 10 blocks after two.
+    assert_eq!([quota(), quota(), quota()], [0, 0, 10]);
+}
+
+#[test]
+fn measurements_correct_predictions() {
+    let mut found = epoch(&[(10, 1000)], 1000, 0);
+    // All hits are predicted to take 0.1 ms; they took 0.15 ms.
+    found.measured = Measured { read_hits: Timed { count: 1000, seconds: 0.15 }, ..Measured::default() };
+    let tenants = [Tenant { quota_blocks: 10, ..tenant("a", Some(&found)) }];
+    let decision = &decide(&tenants, &cache(10))[0];
+    assert!((latency(decision) - 1.5e-4).abs() < 1e-12, "{}", decision.reason);
+}

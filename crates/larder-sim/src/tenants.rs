@@ -1,0 +1,36 @@
+//! Tenants that share one SSD: each replays its trace against a cache that an allocator divides, over devices that take time.
+//!
+//! [`simulate_tenants`] runs one allocator ([`larder_alloc`]) over the tenants' traces, with the loop of an epoch that the daemon runs too
+//! ([`larder_alloc::control`]). A run is deterministic: same traces, same plan, same result, but for the processor time that it took.
+//!
+//! # The model
+//!
+//! * A tenant issues its requests at the times of its trace (open loop), or keeps so many outstanding (closed loop). It is there from its start to its stop or
+//!   the end of its trace; then its blocks are free.
+//! * A request is cut into blocks, and the cache decides as in [`simulate`](crate::simulate()). What hits is one read of the SSD; each run of blocks that miss is one read
+//!   of the backing; what enters is one write of the SSD, for which nobody waits. A write goes to the SSD, the backing or both, as the write policy says. The request is done
+//!   when all that it waits for is.
+//! * Dirty blocks are written back when they leave. Nobody waits for that, until so many of a tenant are under way that the next has to wait for the first of them.
+//! * A device ([`DeviceSpec`]) serves so many operations at once, first come, first served; an operation that goes on where one of the last ones ended is sequential.
+//! * A decision takes no time; a partition that shrinks gives its blocks up at once.
+
+mod arrivals;
+mod batched;
+mod combined;
+mod device;
+mod latency;
+mod machine;
+mod plan;
+mod result;
+mod run;
+mod store;
+mod traffic;
+
+#[cfg(test)]
+mod tests;
+
+
+pub use device::{DeviceSpec, Op, UnknownDevice};
+pub use plan::{Backing, Caching, Pace, TenantPlan, TenantsPlan};
+pub use result::{Achieved, DecisionRow, DeviceUse, SsdWritesByCause, TenantResult, TenantsResult};
+pub use run::{TenantsError, simulate_tenants};

@@ -1,0 +1,149 @@
+//! What to simulate: tenants, their paces and goals, the cache, the devices, the allocator.
+
+use larder_alloc::control::WriteBudget;
+use larder_alloc::{ConfiguredPolicy, Goals, Objective, WritePolicy};
+use larder_locality::Sampling;
+use larder_policy::spec::CachingSpec;
+
+use super::DeviceSpec;
+use crate::BlockSize;
+
+/// When a tenant issues its requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// At the times of its trace, so many times as fast.
+    Open {
+        /// 1 for the trace's own speed.
+        rate: f64,
+    },
+    /// The next when one is done, so many at a time; the trace's times say nothing.
+    Closed {
+        /// Requests under way.
+        outstanding: u32,
+    },
+}
+
+/// One tenant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TenantPlan {
+    /// Its name; no two have the same.
+    pub name: String,
+    /// When it issues its requests.
+    pub pace: Pace,
+    /// Seconds after which it comes.
+    pub start_seconds: f64,
+    /// Seconds after which it goes, if its trace has not ended before.
+    pub stop_seconds: Option<f64>,
+    /// Begin the trace anew when it ends; then there has to be an end of another kind.
+    pub repeat: bool,
+    /// The quota configured, in bytes.
+    pub quota_bytes: Option<u64>,
+    /// The write policy configured.
+    pub write_policy: ConfiguredPolicy,
+    /// What else is wanted for it.
+    pub goals: Goals,
+}
+
+impl TenantPlan {
+    /// A tenant that replays its trace at its own speed from the start, about which nothing is configured.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            pace: Pace::Open { rate: 1.0 },
+            start_seconds: 0.0,
+            stop_seconds: None,
+            repeat: false,
+            quota_bytes: None,
+            write_policy: ConfiguredPolicy::Auto,
+            goals: Goals::default(),
+        }
+    }
+}
+
+/// Whether the tenants' volumes lie on one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backing {
+    /// All on the same.
+    #[default]
+    Shared,
+    /// Each on its own.
+    Each,
+}
+
+/// What the cache is like, where not as the allocator's system has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Caching {
+    /// Replacement and admission.
+    pub caching: Option<CachingSpec>,
+    /// The write policy at the start.
+    pub write: Option<WritePolicy>,
+    /// The unit of caching.
+    pub block: Option<BlockSize>,
+    /// Seconds between decisions, for all but those that have their own windows.
+    pub epoch_seconds: Option<f64>,
+    /// Seconds between the batches of a mover; a fifth of the epoch, unless given.
+    pub mover_seconds: Option<f64>,
+    /// The share of the cache that is partitioned, for the combination of partitions and a common part.
+    pub partitioned: Option<f64>,
+}
+
+/// A run: tenants that share a cache, and who divides it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TenantsPlan {
+    /// The tenants.
+    pub tenants: Vec<TenantPlan>,
+    /// The allocator's name ([`larder_alloc::NAMES`]).
+    pub allocator: String,
+    /// Bytes of the cache.
+    pub cache_bytes: u64,
+    /// What the cache is like.
+    pub caching: Caching,
+    /// The SSD.
+    pub ssd: DeviceSpec,
+    /// The slow storage.
+    pub backing: DeviceSpec,
+    /// Where the tenants' volumes lie.
+    pub backings: Backing,
+    /// Traces keep the times at which they began, beside each other; otherwise each begins when its tenant comes.
+    pub aligned: bool,
+    /// Seconds after which the run ends.
+    pub duration_seconds: Option<f64>,
+    /// Reads and writes of each tenant that are taken at most.
+    pub limit: Option<u64>,
+    /// The least that a tenant gets, in bytes.
+    pub min_bytes: u64,
+    /// The share of writes to known blocks from which `eci` means `ro`.
+    pub write_threshold: f64,
+    /// What is to be minimised.
+    pub objective: Objective,
+    /// What the SSD may be written.
+    pub budget: Option<WriteBudget>,
+    /// Which blocks the analyzers look at.
+    pub sampling: Sampling,
+    /// Chooses samples, and what policies draw lots for.
+    pub seed: u64,
+}
+
+impl TenantsPlan {
+    /// A run with the default devices (`san` behind `nvme`), everything as the allocator's system has it.
+    pub fn new(tenants: Vec<TenantPlan>, allocator: impl Into<String>, cache_bytes: u64) -> Self {
+        Self {
+            tenants,
+            allocator: allocator.into(),
+            cache_bytes,
+            caching: Caching::default(),
+            ssd: DeviceSpec::NVME,
+            backing: DeviceSpec::SAN,
+            backings: Backing::Shared,
+            aligned: false,
+            duration_seconds: None,
+            limit: None,
+            min_bytes: 1 << 20,
+            write_threshold: larder_alloc::DEFAULT_WRITE_THRESHOLD,
+            objective: Objective::default(),
+            budget: None,
+            sampling: Sampling::Blocks(larder_alloc::control::SAMPLE_BLOCKS),
+            seed: 1,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What a run over tenants found.
+
+use serde::Serialize;
+
+/// Blocks written to the SSD, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SsdWritesByCause {
+    /// They were read from the backing, and missed.
+    pub fill: u64,
+    /// The guest wrote them.
+    pub guest_write: u64,
+    /// A mover brought them in.
+    pub promotion: u64,
+    /// All of them.
+    pub total: u64,
+}
+
+/// One tenant, or all of them together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TenantResult {
+    /// Its name; `total` for all.
+    pub name: String,
+    /// Reads and writes.
+    pub requests: u64,
+    /// Reads.
+    pub read_requests: u64,
+    /// Seconds from its start to the end of its last request.
+    pub seconds: f64,
+    /// Requests per second.
+    pub iops: f64,
+    /// Mean seconds of a request.
+    pub mean_latency: f64,
+    /// Mean seconds of a read.
+    pub mean_read_latency: f64,
+    /// Mean seconds of a write.
+    pub mean_write_latency: f64,
+    /// Half of the requests take no longer, in seconds.
+    pub p50_latency: f64,
+    /// 99 of 100 requests take no longer, in seconds.
+    pub p99_latency: f64,
+    /// Blocks read, and those of them that were hits.
+    pub block_reads: u64,
+    /// Blocks read that were resident.
+    pub read_hits: u64,
+    /// Their share, 0 to 1.
+    pub read_hit_ratio: f64,
+    /// Requests that the SSD served alone, 0 to 1.
+    pub request_hit_ratio: f64,
+    /// Blocks written by the guest.
+    pub block_writes: u64,
+    /// Blocks written to the SSD.
+    pub ssd_writes: SsdWritesByCause,
+    /// Blocks read from the backing, for guests and for the mover.
+    pub backing_reads: u64,
+    /// Blocks written to the backing, by guests and when dirty blocks left.
+    pub backing_writes: u64,
+    /// Blocks held, in the mean over time.
+    pub mean_occupied_blocks: f64,
+    /// Blocks allotted, in the mean over time.
+    pub mean_quota_blocks: f64,
+}
+
+/// What a tenant had in an epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Achieved {
+    /// Mean seconds of a request; none where there was none.
+    pub latency: Option<f64>,
+    /// Requests that the SSD served alone, 0 to 1; none where there was none.
+    pub request_hit_ratio: Option<f64>,
+    /// Requests per second.
+    pub iops: f64,
+    /// Blocks written to the SSD per second.
+    pub ssd_writes_per_second: f64,
+}
+
+/// A tenant from one decision to the next.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DecisionRow {
+    /// When it was decided, in seconds from the start; 0 for the start itself.
+    pub seconds: f64,
+    /// The tenant's index.
+    pub tenant: usize,
+    /// Blocks allotted.
+    pub quota_blocks: u32,
+    /// Blocks held at the end.
+    pub occupied_blocks: u32,
+    /// Replacement and admission.
+    pub caching: String,
+    /// The write policy.
+    pub write_policy: String,
+    /// Mean seconds of a request that were expected, where anything was.
+    pub predicted_latency: Option<f64>,
+    /// The hit ratio by requests that was expected.
+    pub predicted_request_hit_ratio: Option<f64>,
+    /// The writes to the SSD, in blocks per second, that were expected.
+    pub predicted_ssd_writes_per_second: Option<f64>,
+    /// What came.
+    pub achieved: Achieved,
+    /// Why, in the allocator's words.
+    pub reason: String,
+}
+
+/// How busy a device was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DeviceUse {
+    /// `ssd`, `backing`, or `backing of` a tenant.
+    pub name: String,
+    /// Operations.
+    pub operations: u64,
+    /// The share of its capacity that was used, 0 to 1.
+    pub busy: f64,
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TenantsResult {
+    /// The allocator.
+    pub allocator: String,
+    /// Bytes of the cache.
+    pub cache_bytes: u64,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Seconds between decisions.
+    pub epoch_seconds: f64,
+    /// Simulated seconds.
+    pub seconds: f64,
+    /// All tenants together.
+    pub total: TenantResult,
+    /// Each.
+    pub tenants: Vec<TenantResult>,
+    /// Each tenant from each decision to the next, in order of time.
+    pub decisions: Vec<DecisionRow>,
+    /// Devices.
+    pub devices: Vec<DeviceUse>,
+    /// Decisions that failed, and the last one's reason.
+    pub failed_decisions: u64,
+    /// Why the last of them failed.
+    pub failure: Option<String>,
+    /// Processor seconds of the run, without reading the traces.
+    pub cpu_seconds: f64,
+    /// Those of them that analyzer and allocator took.
+    pub control_cpu_seconds: f64,
+}

@@ -1,0 +1,299 @@
+//! The cache of all tenants, however it is divided.
+
+use std::collections::HashSet;
+
+use larder_alloc::control::Position;
+use larder_alloc::{CacheUse, Layout, Mode, Population, WritePolicy};
+use larder_policy::admission::AnyAdmission;
+use larder_policy::any::AnyReplacement;
+use larder_policy::index::hash;
+use larder_policy::trial::{Action, Blocks, Outcome, Trial};
+use larder_policy::Cache;
+
+use super::batched::Batched;
+use super::combined::Combined;
+use super::traffic::Traffic;
+
+/// Replacement, admission and write policy around the blocks of one partition.
+pub(super) type Part = Trial<AnyReplacement>;
+
+/// A part of `blocks` at its start.
+pub(super) fn part(mode: Mode, blocks: u32, seed: u64) -> Part {
+    let (policy, admission) = (mode.caching.policy(), mode.caching.admission());
+    let cache = Cache::new(blocks, AnyReplacement::new(&policy, blocks, seed));
+    Trial::new(cache, AnyAdmission::new(&admission, blocks, seed), mode.write)
+}
+
+/// A request's blocks, as the caches take them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access<'a> {
+    pub(super) tenant: usize,
+    pub(super) action: Action,
+    pub(super) keys: &'a [u64],
+    /// Nothing may be written to the SSD for it.
+    pub(super) closed: bool,
+}
+
+/// The cache.
+pub(super) struct Store {
+    layout: Laid,
+    cache_blocks: u32,
+    seed: u64,
+    modes: Vec<Mode>,
+    usages: Vec<Usage>,
+    /// Hits are to be remembered by block.
+    effective: bool,
+    hashes: Vec<u32>,
+}
+
+/// By layout.
+enum Laid {
+    Unified { part: Box<Part>, resident: Vec<u32>, owners: Vec<usize> },
+    Parts { parts: Vec<Part>, pool: Option<Pool> },
+    Combined(Box<Combined>),
+    Batched(Vec<Batched>),
+}
+
+/// Free blocks that a cleaner keeps.
+#[derive(Clone, Copy, Debug)]
+struct Pool {
+    low: u32,
+    high: u32,
+}
+
+/// How a tenant used its cache in the window.
+#[derive(Clone, Debug, Default)]
+struct Usage {
+    missed: u64,
+    hit: HashSet<u64>,
+}
+
+impl Store {
+    pub(super) fn new(
+        layout: Layout,
+        population: Population,
+        mode: Mode,
+        cache_blocks: u32,
+        tenants: usize,
+        seed: u64,
+    ) -> Self {
+        let parts = || (0..tenants).map(|_| part(mode, 0, seed)).collect();
+        let laid = match (layout, population) {
+            (Layout::Unified, _) => Laid::Unified {
+                part: Box::new(part(mode, cache_blocks, seed)),
+                resident: vec![0; tenants],
+                owners: Vec::new(),
+            },
+            (Layout::Combined { partitioned }, _) => {
+                let common = cache_blocks - (f64::from(cache_blocks) * partitioned.clamp(0.0, 1.0)) as u32;
+                Laid::Combined(Box::new(Combined::new(mode, common, tenants, seed)))
+            }
+            (_, Population::Batched { .. }) => {
+                Laid::Batched((0..tenants).map(|_| Batched::new(mode, seed)).collect())
+            }
+            (Layout::Partitioned, Population::OnDemand) => Laid::Parts { parts: parts(), pool: None },
+            (Layout::Pooled { low, high }, Population::OnDemand) => {
+                let share = |share: f64| (f64::from(cache_blocks) * share).ceil() as u32;
+                Laid::Parts { parts: parts(), pool: Some(Pool { low: share(low), high: share(high) }) }
+            }
+        };
+        Self {
+            layout: laid,
+            cache_blocks,
+            seed,
+            modes: vec![mode; tenants],
+            usages: vec![Usage::default(); tenants],
+            effective: false,
+            hashes: Vec::new(),
+        }
+    }
+
+    /// Remember by block what is hit.
+    pub(super) fn with_effective(mut self, effective: bool) -> Self {
+        self.effective = effective;
+        self
+    }
+
+    /// A tenant's request accesses its blocks; `owners` tells whose a block is from the upper half of its key.
+    pub(super) fn access(&mut self, access: &Access<'_>, owners: &[usize], traffic: &mut Traffic) {
+        let Access { tenant, action, keys, closed } = *access;
+        self.hashes.clear();
+        self.hashes.extend(keys.iter().map(|&key| hash(key)));
+        let blocks = Blocks { keys, hashes: &self.hashes, first: 0 };
+        let write = match &mut self.layout {
+            Laid::Unified { part, resident, owners: of } => {
+                if of.len() < owners.len() {
+                    of.extend_from_slice(&owners[of.len()..]);
+                }
+                let before = i64::from(part.resident_blocks());
+                one(part, action, &blocks, closed, traffic);
+                // What entered is what there is more now, and what left for it.
+                let more = i64::from(part.resident_blocks()) - before + traffic.left.len() as i64;
+                resident[tenant] = (i64::from(resident[tenant]) + more) as u32;
+                traffic.left.iter().for_each(|&(key, _)| resident[of[(key >> 32) as usize]] -= 1);
+                part.write_policy()
+            }
+            Laid::Parts { parts, pool } => {
+                if let Some(pool) = *pool {
+                    clean(parts, pool, self.cache_blocks, keys.len() as u32, traffic);
+                }
+                one(&mut parts[tenant], action, &blocks, closed, traffic);
+                parts[tenant].write_policy()
+            }
+            Laid::Combined(combined) => {
+                combined.access(tenant, action, &blocks, closed, traffic);
+                self.modes[tenant].write
+            }
+            Laid::Batched(parts) => {
+                parts[tenant].access(action, &blocks, traffic);
+                self.modes[tenant].write
+            }
+        };
+        traffic.through = action == Action::Write
+            && (closed || !matches!(write, WritePolicy::WriteBack | WritePolicy::WriteOnly));
+        self.note(tenant, keys, traffic);
+    }
+
+    /// Carry decisions out: those that shrink first.
+    pub(super) fn apply(&mut self, positions: &[Position], traffic: &mut Traffic) {
+        let quota = |at: usize| positions[at].decision.quota_blocks;
+        let mut order: Vec<usize> = (0..positions.len()).collect();
+        order.sort_by_key(|&at| i64::from(quota(at)) - i64::from(self.quota(at)));
+        for at in order {
+            if positions[at].present {
+                self.change(at, positions[at].decision.mode, traffic);
+            }
+            self.resize(at, quota(at), traffic);
+        }
+    }
+
+    /// A tenant's blocks leave.
+    pub(super) fn drop_all(&mut self, tenant: usize, owners: &[usize], traffic: &mut Traffic) {
+        match &mut self.layout {
+            Laid::Unified { part, resident, .. } => {
+                let gone: Vec<u64> =
+                    part.cache().resident().filter(|key| owners[(key >> 32) as usize] == tenant).collect();
+                for key in gone {
+                    let dirty = part.take(key).unwrap_or(false);
+                    traffic.left.push((key, dirty));
+                }
+                resident[tenant] = 0;
+            }
+            Laid::Combined(combined) => combined.drop_all(tenant, owners, traffic),
+            Laid::Parts { .. } | Laid::Batched(_) => self.resize(tenant, 0, traffic),
+        }
+    }
+
+    /// A mover epoch of a tenant: what it brings in, and what leaves.
+    pub(super) fn move_in(&mut self, tenant: usize, traffic: &mut Traffic) {
+        if let Laid::Batched(parts) = &mut self.layout {
+            parts[tenant].move_in(traffic);
+        }
+    }
+
+    /// Blocks that a tenant holds.
+    pub(super) fn resident(&self, tenant: usize) -> u32 {
+        match &self.layout {
+            Laid::Unified { resident, .. } => resident[tenant],
+            Laid::Parts { parts, .. } => parts[tenant].resident_blocks(),
+            Laid::Combined(combined) => combined.resident(tenant),
+            Laid::Batched(parts) => parts[tenant].resident(),
+        }
+    }
+
+    /// What must hold at any time.
+    pub(super) fn holds_no_more_than_there_is(&self) -> bool {
+        let held: u64 = (0..self.modes.len()).map(|tenant| u64::from(self.resident(tenant))).sum();
+        held <= self.cache_blocks.into()
+    }
+
+    /// How a tenant used its cache since it was asked last.
+    pub(super) fn usage(&mut self, tenant: usize) -> CacheUse {
+        let resident_blocks = self.resident(tenant);
+        let usage = std::mem::take(&mut self.usages[tenant]);
+        let effective = (self.effective && resident_blocks > 0)
+            .then(|| (usage.hit.len() as f64 / f64::from(resident_blocks)).min(1.0));
+        CacheUse { resident_blocks, effective, missed_blocks: usage.missed }
+    }
+
+    fn note(&mut self, tenant: usize, keys: &[u64], traffic: &Traffic) {
+        let usage = &mut self.usages[tenant];
+        usage.missed += traffic.outcomes.iter().filter(|&&one| one != Outcome::Hit).count() as u64;
+        if self.effective {
+            let hit = keys.iter().zip(&traffic.outcomes).filter(|(_, outcome)| **outcome == Outcome::Hit);
+            usage.hit.extend(hit.map(|(&key, _)| key));
+        }
+    }
+
+    /// Blocks that a tenant may hold.
+    fn quota(&self, tenant: usize) -> u32 {
+        match &self.layout {
+            Laid::Unified { .. } => 0,
+            Laid::Parts { parts, .. } => parts[tenant].cache().capacity(),
+            Laid::Combined(combined) => combined.quota(tenant),
+            Laid::Batched(parts) => parts[tenant].quota(),
+        }
+    }
+
+    fn resize(&mut self, tenant: usize, blocks: u32, traffic: &mut Traffic) {
+        match &mut self.layout {
+            Laid::Unified { .. } => {}
+            Laid::Parts { parts, .. } => {
+                if parts[tenant].cache().capacity() != blocks {
+                    parts[tenant].set_capacity(blocks, traffic);
+                }
+            }
+            Laid::Combined(combined) => combined.resize(tenant, blocks, traffic),
+            Laid::Batched(parts) => parts[tenant].resize(blocks, traffic),
+        }
+    }
+
+    /// A tenant's cache works in another way from now on.
+    fn change(&mut self, tenant: usize, mode: Mode, traffic: &mut Traffic) {
+        let before = std::mem::replace(&mut self.modes[tenant], mode);
+        if before == mode {
+            return;
+        }
+        match &mut self.layout {
+            // All tenants have the same there.
+            Laid::Unified { .. } | Laid::Combined(_) => self.modes[tenant] = before,
+            Laid::Parts { parts, .. } => {
+                let part = &mut parts[tenant];
+                let blocks = part.cache().capacity();
+                if before.caching.policy() != mode.caching.policy() {
+                    part.set_replacement(AnyReplacement::new(&mode.caching.policy(), blocks, self.seed));
+                }
+                if before.caching.admission() != mode.caching.admission() {
+                    part.set_admission(AnyAdmission::new(&mode.caching.admission(), blocks, self.seed));
+                }
+                if before.write != mode.write {
+                    part.set_write_policy(mode.write, |key| traffic.left.push((key, true)));
+                }
+            }
+            Laid::Batched(parts) => parts[tenant].set_write_policy(mode.write, traffic),
+        }
+    }
+}
+
+/// All blocks of a request in one part.
+fn one(part: &mut Part, action: Action, blocks: &Blocks<'_>, closed: bool, traffic: &mut Traffic) {
+    part.set_closed(closed);
+    part.accesses(action, blocks, 0..blocks.keys.len(), traffic);
+    part.end_request(action);
+}
+
+/// The global cleaner of S-CAVE (section V-B): where fewer than the low watermark (or than a request needs) are free, blocks that were not used lately leave until the
+/// high one is reached, from all tenants in proportion to what they hold, as a scan over the whole cache meets them.
+fn clean(parts: &mut [Part], pool: Pool, cache_blocks: u32, needed: u32, traffic: &mut Traffic) {
+    let held: u32 = parts.iter().map(Part::resident_blocks).sum();
+    let free = cache_blocks.saturating_sub(held);
+    if free >= pool.low.max(needed) || held == 0 {
+        return;
+    }
+    let wanted = pool.high.max(needed).min(cache_blocks) - free;
+    for part in parts {
+        let share = (u64::from(wanted) * u64::from(part.resident_blocks())).div_ceil(u64::from(held));
+        // A share of what is wanted, which is no more than the cache.
+        part.evict(share as u32, traffic);
+    }
+}

@@ -1,0 +1,235 @@
+//! Runs over small traces: what follows by hand, and what must hold for all allocators.
+
+use std::convert::Infallible;
+
+use larder_alloc::control::WriteBudget;
+use larder_alloc::{ConfiguredPolicy, NAMES, WritePolicy};
+use larder_trace::{Request, RequestKind};
+use proptest::prelude::*;
+
+use super::*;
+use crate::{BlockSize, Plan, Requests, RunSpec, simulate};
+
+const BLOCK: u64 = 4096;
+
+/// One operation takes a second on the SSD and ten on the backing, whatever it is; both serve all at once.
+fn slow(seconds: u32) -> DeviceSpec {
+    let text = format!(
+        "san:parallel=64,random-read={seconds}s,random-write={seconds}s,sequential-read={seconds}s,sequential-write={seconds}s,\
+         read-bandwidth=1e30,write-bandwidth=1e30"
+    );
+    text.parse().expect("a device")
+}
+
+fn plan(names: &[&str], allocator: &str, blocks: u64) -> TenantsPlan {
+    let tenants = names.iter().map(|name| TenantPlan::new(*name)).collect();
+    let mut plan = TenantsPlan::new(tenants, allocator, blocks * BLOCK);
+    plan.min_bytes = BLOCK;
+    plan.caching.block = Some(BlockSize::DEFAULT);
+    plan.caching.epoch_seconds = Some(100.0);
+    plan
+}
+
+/// `R1 W2` at 0 s, 20 s, …: reads and writes of one block each.
+fn trace(text: &str) -> Vec<Request> {
+    let request = |(at, word): (u64, &str)| {
+        let kind = match &word[..1] {
+            "R" => RequestKind::Read,
+            "W" => RequestKind::Write,
+            _ => RequestKind::Discard,
+        };
+        let block: u64 = word[1..].parse().expect("a number");
+        Request { time_ns: at * 20_000_000_000, volume: 0, kind, offset: block * BLOCK, len: BLOCK as u32 }
+    };
+    (0..).zip(text.split_whitespace()).map(request).collect()
+}
+
+fn run(plan: &TenantsPlan, traces: &[Vec<Request>]) -> TenantsResult {
+    let sources: Vec<_> = traces
+        .iter()
+        .map(|trace| move || Ok::<_, Infallible>(Requests(trace.clone().into_iter())))
+        .collect();
+    let result = simulate_tenants(plan, &sources, |_| {}).expect("it can be run");
+    TenantsResult { cpu_seconds: 0.0, control_cpu_seconds: 0.0, ..result }
+}
+
+#[test]
+fn latencies_by_hand() {
+    let mut plan = plan(&["a"], "static", 2);
+    (plan.ssd, plan.backing) = (slow(1), slow(10));
+    // Miss, hit, write, hit, miss (evicts 1, which is clean), miss (evicts 2: dirty), hit.
+    let result = run(&plan, &[trace("R1 R1 W2 R2 R3 R4 R3")]);
+    let a = &result.tenants[0];
+    assert_eq!((a.requests, a.read_requests, a.read_hits), (7, 6, 3));
+    assert!((a.mean_latency - (10.0 + 1.0 + 1.0 + 1.0 + 10.0 + 10.0 + 1.0) / 7.0).abs() < 1e-9, "{a:?}");
+    assert_eq!((a.mean_write_latency, a.backing_writes, a.backing_reads), (1.0, 1, 3));
+    let ssd = SsdWritesByCause { fill: 3, guest_write: 1, promotion: 0, total: 4 };
+    assert_eq!(a.ssd_writes, ssd);
+    assert!((result.seconds - 121.0).abs() < 1e-9);
+
+    plan.tenants[0].write_policy = ConfiguredPolicy::Fixed(WritePolicy::WriteThrough);
+    let through = run(&plan, &[trace("R1 R1 W2 R2 R3 R4 R3")]);
+    assert_eq!((through.tenants[0].mean_write_latency, through.tenants[0].backing_writes), (10.0, 1));
+}
+
+#[test]
+fn a_closed_loop_waits_for_its_requests() {
+    let mut plan = plan(&["a"], "static", 10);
+    (plan.ssd, plan.backing) = (slow(1), slow(10));
+    plan.tenants[0].pace = Pace::Closed { outstanding: 1 };
+    assert_eq!(run(&plan, &[trace("R1 R1 R2 R2")]).seconds, 22.0);
+    plan.tenants[0].pace = Pace::Closed { outstanding: 2 };
+    // 1 and 2 miss together, then hit together.
+    assert_eq!(run(&plan, &[trace("R1 R2 R1 R2")]).seconds, 11.0);
+    plan.tenants[0].repeat = true;
+    plan.duration_seconds = Some(50.0);
+    assert_eq!(run(&plan, &[trace("R1 R2")]).tenants[0].requests, 2 + 2 * 40);
+}
+
+#[test]
+fn shared_and_separate_backings() {
+    let mut plan = plan(&["a", "b"], "static", 10);
+    plan.ssd = slow(1);
+    plan.backing = slow(10);
+    plan.backing.parallel = 1;
+    let traces = [trace("R1"), trace("R1")];
+    let latencies = |plan: &TenantsPlan| {
+        run(plan, &traces).tenants.iter().map(|tenant| tenant.mean_latency).collect::<Vec<_>>()
+    };
+    assert_eq!(latencies(&plan), [10.0, 20.0]);
+    plan.backings = Backing::Each;
+    assert_eq!(latencies(&plan), [10.0, 10.0]);
+    assert_eq!(run(&plan, &traces).devices.len(), 3);
+}
+
+#[test]
+fn a_tenant_that_leaves_gives_its_blocks_back() {
+    let mut plan = plan(&["a", "b"], "wss", 100);
+    plan.tenants[1].start_seconds = 500.0;
+    plan.tenants[0].stop_seconds = Some(450.0);
+    let loops = "R1 R2 R3 R4 R5 ".repeat(20);
+    let result = run(&plan, &[trace(&loops), trace(&loops)]);
+    let of = |tenant: usize| result.decisions.iter().filter(move |row| row.tenant == tenant);
+    assert_eq!(of(0).map(|row| row.quota_blocks).collect::<Vec<_>>(), [100, 1, 5, 5, 5]);
+    assert_eq!(of(1).next().map(|row| (row.seconds, row.quota_blocks)), Some((500.0, 100)));
+    assert_eq!((result.tenants[0].requests, result.tenants[1].requests), (23, 100));
+}
+
+#[test]
+fn a_mover_fills_between_and_not_at_misses() {
+    let mut plan = plan(&["a"], "centaur", 4);
+    (plan.ssd, plan.backing) = (slow(1), slow(10));
+    plan.caching.mover_seconds = Some(70.0);
+    // 1, 2 and 1 are read before the mover comes at 70 s, and hit after it; the write of an absent block goes past.
+    let result = run(&plan, &[trace("R1 R2 R1 R2 R1 W2 W9")]);
+    let a = &result.tenants[0];
+    assert_eq!((a.read_hits, a.block_reads), (1, 5));
+    assert_eq!((a.ssd_writes.promotion, a.ssd_writes.fill, a.ssd_writes.guest_write), (2, 0, 1));
+    // What is dirty is written back when the tenant goes.
+    assert_eq!((a.backing_writes, a.backing_reads), (2, 6));
+}
+
+#[test]
+fn unified_is_one_cache() {
+    let plan = plan(&["a", "b"], "unified", 3);
+    // b comes between: a's 1 leaves for b's third block.
+    let (a, b) = (trace("R1 R1 W9 R1"), trace("R1 R2 R3"));
+    let result = run(&plan, &[a, b]);
+    // At each time a comes before b: 1a | 1b, 1a | 2b, 9a (1b leaves) | 3b (1a leaves), 1a misses.
+    assert_eq!((result.tenants[0].read_hits, result.tenants[1].read_hits), (1, 0));
+    assert_eq!(result.total.ssd_writes.total, 6);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let error = |plan: &TenantsPlan, count: usize| {
+        let sources: Vec<_> =
+            (0..count).map(|_| || Ok::<_, Infallible>(Requests(trace("R1").into_iter()))).collect();
+        simulate_tenants(plan, &sources, |_| {}).err()
+    };
+    let good = plan(&["a", "b"], "static", 10);
+    assert!(error(&good, 2).is_none());
+    assert!(matches!(error(&good, 1), Some(TenantsError::SourceCount { tenants: 2, sources: 1 })));
+    assert!(matches!(error(&plan(&[], "static", 10), 0), Some(TenantsError::NoTenant)));
+    assert!(matches!(error(&plan(&["a", "a"], "static", 10), 2), Some(TenantsError::SameName(_))));
+    assert!(matches!(error(&plan(&["a"], "nobody", 10), 1), Some(TenantsError::UnknownAllocator(_))));
+    assert!(matches!(error(&plan(&["a"], "static", 0), 1), Some(TenantsError::CacheSize { blocks: 0 })));
+    let mut endless = plan(&["a"], "static", 10);
+    endless.tenants[0].repeat = true;
+    assert!(matches!(error(&endless, 1), Some(TenantsError::Tenant { .. })));
+    let mut still = plan(&["a"], "static", 10);
+    still.tenants[0].pace = Pace::Open { rate: 0.0 };
+    assert!(matches!(error(&still, 1), Some(TenantsError::Tenant { .. })));
+    let mut epoch = plan(&["a"], "static", 10);
+    epoch.caching.epoch_seconds = Some(0.0);
+    assert!(matches!(error(&epoch, 1), Some(TenantsError::EmptyEpoch)));
+}
+
+fn requests() -> impl Strategy<Value = Vec<Request>> {
+    let request = (0..4u32, 0..60u64, 1..5u64, 0..40u64);
+    prop::collection::vec(request, 0..150).prop_map(|list| {
+        let mut now = 0;
+        list.into_iter()
+            .map(|(kind, block, blocks, gap)| {
+                now += gap * 100_000_000;
+                let kind = match kind {
+                    0 => RequestKind::Write,
+                    1 if block == 7 => RequestKind::Discard,
+                    _ => RequestKind::Read,
+                };
+                let (offset, len) = (block * BLOCK, (blocks * BLOCK) as u32);
+                Request { time_ns: now, volume: (block % 2) as u32, kind, offset, len }
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// One tenant alone has the same hits and the same writes as in the simulation of one cache.
+    #[test]
+    fn one_tenant_alone_is_a_plain_cache(requests in requests(), blocks in 1..80u64, policy in 0..4usize) {
+        let write = [WritePolicy::WriteBack, WritePolicy::WriteThrough, WritePolicy::WriteThroughNoAllocate, WritePolicy::ReadOnly][policy];
+        let mut shared = plan(&["a"], "static", blocks);
+        shared.tenants[0].write_policy = ConfiguredPolicy::Fixed(write);
+        let shared = run(&shared, std::slice::from_ref(&requests));
+        let alone = Plan::new(vec![RunSpec { caching: Default::default(), write, blocks }]);
+        let alone = simulate(Requests(requests.into_iter()), &alone, None, |_| {}).expect("it can be run");
+        let (shared, totals) = (&shared.tenants[0], &alone.runs[0].totals);
+        prop_assert_eq!(shared.read_hits, totals.read_hits);
+        prop_assert_eq!(shared.ssd_writes.total, totals.ssd_writes.total);
+        prop_assert_eq!(shared.backing_reads, totals.backing_reads);
+        // The run ends with its tenant, whose dirty blocks are written back; the plain cache keeps them.
+        prop_assert_eq!(shared.backing_writes, totals.backing_writes + alone.runs[0].dirty_blocks);
+    }
+
+    /// Whatever the allocator: every request is served once, no more is held than there is, and a run repeats itself.
+    #[test]
+    fn all_allocators_keep_the_books(
+        traces in prop::collection::vec(requests(), 1..4), blocks in 4..80u64, which in 0..NAMES.len(), budget in prop::option::of(1..200u64),
+    ) {
+        let names = ["a", "b", "c"];
+        let mut plan = plan(&names[..traces.len()], NAMES[which], blocks);
+        plan.caching.epoch_seconds = Some(7.0);
+        plan.tenants[0].start_seconds = 11.0;
+        plan.budget = budget.map(|blocks| WriteBudget { bytes: (blocks * BLOCK) as f64, period_seconds: 1e9 });
+        let result = run(&plan, &traces);
+        for (tenant, requests) in result.tenants.iter().zip(&traces) {
+            let (mut reads, mut writes) = (0, 0);
+            for request in requests {
+                reads += u64::from(request.kind == RequestKind::Read);
+                writes += u64::from(request.kind == RequestKind::Write);
+            }
+            prop_assert_eq!((tenant.requests, tenant.read_requests), (reads + writes, reads));
+            prop_assert!(tenant.read_hits <= tenant.block_reads);
+        }
+        // That no more is held than there is, the run itself asserts after every request.
+        if let Some(budget) = budget {
+            // A request that began within the budget may end beyond it, and so may a mover's batch.
+            prop_assert!(result.total.ssd_writes.total <= budget + 5.max(blocks * 4 * u64::from(NAMES[which] == "centaur" || NAMES[which] == "convex-hull")));
+        }
+        prop_assert_eq!(result.failed_decisions, 0, "{:?}", result.failure);
+        prop_assert_eq!(&run(&plan, &traces), &result);
+    }
+}

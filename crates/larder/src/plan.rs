@@ -1,0 +1,226 @@
+//! `larder plan`: which SSD to buy as a cache for some workloads.
+
+mod advice;
+mod endurance;
+mod offer;
+mod options;
+mod page;
+mod rows;
+
+use std::path::Path;
+
+use larder_daemon::units::HumanSize;
+use larder_sim::BlockSize;
+use larder_sim::tenants::{Caching, TenantsPlan, TenantsResult};
+use serde_json::{Value, json};
+
+use crate::problem::Problem;
+use crate::simulate::size;
+use crate::simulate::tenants::{
+    self, Common, DEFAULT_ALLOCATOR, FOOTPRINT_BLOCK, Job, Surveyed, Workload, grid,
+};
+use crate::{output, table};
+use advice::Advice;
+use endurance::Endurance;
+use offer::Offer;
+pub use options::Options;
+
+/// Shares of the footprint where no sizes are given.
+const SHARES: [f64; 5] = [0.05, 0.1, 0.2, 0.4, 0.8];
+
+/// What was found for one workload.
+pub struct Planned {
+    name: String,
+    footprint_bytes: u64,
+    requests: u64,
+    tenants: usize,
+    years: f64,
+    offers: Vec<Offer>,
+    advice: Option<Advice>,
+}
+
+/// Simulate every size under every endurance, and tell which to buy.
+pub fn run(options: &Options) -> Result<(), Problem> {
+    check(options)?;
+    let all = tenants::workloads(&options.asked, &options.arrivals, &options.traces)?;
+    let openers = all
+        .iter()
+        .map(|workload| tenants::openers(workload, options.format))
+        .collect::<Result<Vec<_>, _>>()?;
+    let surveys = tenants::survey(
+        &all,
+        options.format,
+        |workload| block(options, workload),
+        options.limit,
+        options.quiet,
+    )?;
+    let mut jobs = Vec::new();
+    let mut owners = Vec::new();
+    for (at, (workload, surveyed)) in all.iter().zip(&surveys).enumerate() {
+        for (class, plan) in plans(options, workload, surveyed)? {
+            owners.push((at, class));
+            jobs.push(Job { plan, sources: &openers[at] });
+        }
+    }
+    let requests = owners.iter().map(|(at, _)| surveys[*at].requests).sum();
+    let results = tenants::run_all(&jobs, options.threads, Some(requests), options.quiet)?;
+    let planned: Vec<_> = all
+        .iter()
+        .zip(&surveys)
+        .enumerate()
+        .map(|(at, (workload, surveyed))| {
+            let own = owners.iter().zip(&results).filter(|((owner, _), _)| *owner == at);
+            planned(options, workload, surveyed, own.map(|((_, class), result)| (*class, result)))
+        })
+        .collect();
+    tell(options, &planned)
+}
+
+/// What cannot be is told before the work.
+fn check(options: &Options) -> Result<(), Problem> {
+    let (prices, classes) = (options.price.len(), options.endurance.len());
+    if prices > 1 && prices != classes {
+        let what = format!("{prices} prices do not fit {classes} endurances");
+        return Err(Problem::new(what, "give one price for all, or one for each of --endurance"));
+    }
+    let json = options.json.iter().flatten().map(AsRef::<Path>::as_ref);
+    json.chain(options.html.as_deref()).try_for_each(output::check)
+}
+
+fn block(options: &Options, workload: &Workload) -> BlockSize {
+    options.block.or(workload.block).unwrap_or(FOOTPRINT_BLOCK)
+}
+
+/// The runs over a workload, each with the place of its endurance: by size, then by endurance.
+fn plans(
+    options: &Options,
+    workload: &Workload,
+    surveyed: &Surveyed,
+) -> Result<Vec<(usize, TenantsPlan)>, Problem> {
+    let block = block(options, workload);
+    if surveyed.footprint_blocks == 0 {
+        let what = format!(
+            "the traces of {} hold no reads or writes: no SSD would bring them anything",
+            workload.title()
+        );
+        return Err(Problem::new(what, "give other traces"));
+    }
+    let sizes = match options.size[..] {
+        [] => default_sizes(surveyed.footprint_blocks * u64::from(block.bytes())),
+        _ => size::resolve(&options.size, block, surveyed.footprint_blocks)?
+            .into_iter()
+            .map(|blocks| blocks * u64::from(block.bytes()))
+            .collect(),
+    };
+    let caching = Caching {
+        block: options.block.or(workload.block),
+        epoch_seconds: options.machine.epoch.or(workload.epoch),
+        mover_seconds: options.machine.mover,
+        ..Caching::default()
+    };
+    let common = Common { limit: options.limit, seed: options.seed, caching };
+    let of_size = |bytes: u64| {
+        let plan =
+            tenants::plan(workload, &options.arrivals, &options.machine, DEFAULT_ALLOCATOR, bytes, common);
+        let with = move |(at, class): (usize, &Endurance)| {
+            (at, TenantsPlan { budget: Some(class.budget(bytes)), ..plan.clone() })
+        };
+        options.endurance.iter().enumerate().map(with)
+    };
+    Ok(sizes.into_iter().flat_map(of_size).collect())
+}
+
+/// Shares of the footprint, rounded up to powers of two: what a part of an SSD, or a whole one, is like.
+fn default_sizes(footprint_bytes: u64) -> Vec<u64> {
+    let size =
+        |share: f64| ((footprint_bytes as f64 * share) as u64).max(1 << 20).checked_next_power_of_two();
+    let mut sizes: Vec<u64> = SHARES.into_iter().filter_map(size).collect();
+    sizes.dedup();
+    sizes
+}
+
+fn planned<'a>(
+    options: &Options,
+    workload: &Workload,
+    surveyed: &Surveyed,
+    runs: impl Iterator<Item = (usize, &'a TenantsResult)>,
+) -> Planned {
+    let price = |class: usize| options.price.get(class).or(options.price.first()).copied();
+    let offers: Vec<_> = runs
+        .map(|(class, result)| Offer::new(result, options.endurance[class], options.years, price(class)))
+        .collect();
+    Planned {
+        name: workload.title(),
+        footprint_bytes: surveyed.footprint_blocks * u64::from(block(options, workload).bytes()),
+        requests: surveyed.requests,
+        tenants: workload.tenants.len(),
+        years: options.years,
+        advice: advice::advise(&offers, options.years, options.worth),
+        offers,
+    }
+}
+
+impl Planned {
+    fn head(&self) -> String {
+        let tenants = if self.tenants == 1 { "1 tenant".into() } else { format!("{} tenants", self.tenants) };
+        format!(
+            "{tenants}, {} requests, footprint {}",
+            crate::number::grouped(self.requests),
+            HumanSize(self.footprint_bytes)
+        )
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "workload": self.name,
+            "footprint_bytes": self.footprint_bytes,
+            "requests": self.requests,
+            "offers": self.offers,
+            "recommended": self.advice.as_ref().map(|advice| &self.offers[advice.at]),
+            "reason": self.advice.as_ref().map(|advice| &advice.reason),
+        })
+    }
+
+    /// A table, and what to buy below it.
+    fn report(&self, width: u16) -> String {
+        let best = self.advice.as_ref().map(|advice| advice.at);
+        let row = |(at, offer): (usize, &Offer)| {
+            let mut row = rows::row(offer);
+            row[0] += if best == Some(at) { "*" } else { " " };
+            row
+        };
+        let table = grid(rows::HEADINGS, self.offers.iter().enumerate().map(row), &[1], width);
+        let advice = self.advice.as_ref().map_or("", |advice| &advice.reason);
+        format!("{}: {}\n\n{table}\n* {advice}\n", self.name, self.head())
+    }
+}
+
+fn tell(options: &Options, all: &[Planned]) -> Result<(), Problem> {
+    if let Some(file) = &options.json {
+        let values: Vec<_> = all.iter().map(Planned::json).collect();
+        let text = match &values[..] {
+            [one] => format!("{one:#}\n"),
+            several => format!("{:#}\n", Value::from(several)),
+        };
+        file.as_deref().map_or_else(|| output::print(&text), |file| output::save(file, &text))?;
+    }
+    if let Some(file) = &options.html {
+        output::save(file, &page::html(all))?;
+    }
+    if options.json == Some(None) || options.quiet {
+        return Ok(());
+    }
+    let sections: Vec<_> = all.iter().map(|planned| planned.report(table::terminal_width())).collect();
+    output::print(&sections.join("\n\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_double() {
+        assert_eq!(default_sizes(1 << 30), [1 << 26, 1 << 27, 1 << 28, 1 << 29, 1 << 30]);
+        assert_eq!(default_sizes(4096), [1 << 20]);
+    }
+}

@@ -1,0 +1,116 @@
+//! One SSD that might be bought, and what a simulation says it would do.
+
+use larder_sim::tenants::TenantsResult;
+use serde::Serialize;
+
+use super::advice;
+use super::endurance::Endurance;
+use crate::simulate::tenants::{busy, bytes};
+
+/// Seconds of a day.
+const DAY: f64 = 86_400.0;
+
+/// An SSD and what it would bring.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Offer {
+    /// Its size.
+    #[serde(rename = "size_bytes")]
+    pub bytes: u64,
+    /// Its endurance.
+    #[serde(serialize_with = "as_text")]
+    pub endurance: Endurance,
+    /// Bytes that it may be written until it is worn out.
+    pub rated_bytes: f64,
+    /// Its price, or its size in GiB where there are no prices.
+    #[serde(skip)]
+    pub cost: f64,
+    /// Its price, where there are prices.
+    pub price: Option<f64>,
+    /// Mean seconds of a request.
+    #[serde(rename = "mean_latency_seconds")]
+    pub latency: f64,
+    /// 99 of 100 requests take no longer, in seconds.
+    #[serde(rename = "p99_latency_seconds")]
+    pub p99: f64,
+    /// Requests per second.
+    pub iops: f64,
+    /// Requests that the SSD serves alone, 0 to 1.
+    pub request_hit_ratio: f64,
+    /// Blocks read that are hits, 0 to 1.
+    pub read_hit_ratio: f64,
+    /// Operations per second of the backing.
+    pub backing_iops: f64,
+    /// The share of the backing's capacity that is used, 0 to 1; of the busiest, where there are several.
+    pub backing_busy: f64,
+    /// Bytes written to the SSD in a day.
+    pub ssd_write_bytes_per_day: f64,
+    /// Years until it is worn out; none where nothing is written.
+    pub years: Option<f64>,
+    /// Price of one request per second, where there are prices.
+    pub price_per_iops: Option<f64>,
+}
+
+fn as_text<S: serde::Serializer>(endurance: &Endurance, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(endurance)
+}
+
+impl Offer {
+    /// From a simulation of it. `warranty_years` are those of drive writes per day, `price` is that of a GiB.
+    pub fn new(
+        result: &TenantsResult,
+        endurance: Endurance,
+        warranty_years: f64,
+        price: Option<f64>,
+    ) -> Self {
+        let (total, seconds) = (&result.total, result.seconds.max(f64::MIN_POSITIVE));
+        let size = result.cache_bytes as f64 / f64::from(1 << 30);
+        let price = price.map(|price| price * size);
+        let written = bytes(result, total.ssd_writes.total) as f64 / seconds * DAY;
+        let backing: u64 =
+            result.devices.iter().filter(|device| device.name != "ssd").map(|device| device.operations).sum();
+        Self {
+            bytes: result.cache_bytes,
+            endurance,
+            rated_bytes: endurance.rated_bytes(result.cache_bytes, warranty_years),
+            cost: price.unwrap_or(size),
+            price,
+            latency: total.mean_latency,
+            p99: total.p99_latency,
+            iops: total.iops,
+            request_hit_ratio: total.request_hit_ratio,
+            read_hit_ratio: total.read_hit_ratio,
+            backing_iops: backing as f64 / seconds,
+            backing_busy: busy(result, false).unwrap_or(0.0),
+            ssd_write_bytes_per_day: written,
+            years: endurance.years(result.cache_bytes, warranty_years, written),
+            price_per_iops: price.filter(|_| total.iops > 0.0).map(|price| price / total.iops),
+        }
+    }
+
+    /// What to call it in a sentence.
+    pub fn name(&self) -> String {
+        format!("{} at {}", advice::size(self.bytes), self.endurance)
+    }
+
+    /// One of which only the latency is known.
+    #[cfg(test)]
+    pub fn bare(bytes: u64, endurance: Endurance, latency: f64) -> Self {
+        Self {
+            bytes,
+            endurance,
+            rated_bytes: endurance.rated_bytes(bytes, 5.0),
+            cost: bytes as f64 / f64::from(1 << 30),
+            price: None,
+            latency,
+            p99: latency,
+            iops: 1.0,
+            request_hit_ratio: 0.0,
+            read_hit_ratio: 0.0,
+            backing_iops: 0.0,
+            backing_busy: 0.0,
+            ssd_write_bytes_per_day: 0.0,
+            years: None,
+            price_per_iops: None,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The options of `larder plan`.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use clap::Args;
+use larder_sim::BlockSize;
+use larder_trace::Format;
+
+use super::endurance::Endurance;
+use crate::amount::positive;
+use crate::block;
+use crate::input::TraceName;
+use crate::simulate::size::SizeChoice;
+use crate::simulate::tenants::{Arrivals, Asked, Machine};
+
+/// Options of `larder plan`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Options {
+    /// Traces, each of one tenant: files (compressed or not), or `gen:SPEC` for generated ones.
+    #[arg(value_name = "TRACE", required_unless_present = "asks_for_tenants")]
+    pub traces: Vec<TraceName>,
+    #[command(flatten)]
+    pub asked: Asked,
+    /// The format of the traces, where their content does not tell.
+    #[arg(short, long)]
+    pub format: Option<Format>,
+    /// Sizes of the SSD: bytes (`480GB`), shares of the footprint (`10%`), or a range of either [default: 5, 10, 20, 40 and 80 %
+    /// of the footprint, rounded up to powers of two].
+    #[arg(short, long, value_name = "SIZE,…", value_delimiter = ',')]
+    pub size: Vec<SizeChoice>,
+    /// Endurances: drive writes per day over --years (`0.3`, `1`, `3`), or terabytes over years (`600TB/5`).
+    #[arg(short, long, value_name = "E,…", value_delimiter = ',', default_value = "0.3,1,3")]
+    pub endurance: Vec<Endurance>,
+    /// Years that the SSD is to live.
+    #[arg(long, value_name = "N", value_parser = positive, default_value = "5")]
+    pub years: f64,
+    /// What a GiB costs: one price for all, or one for each of --endurance. Any currency.
+    #[arg(long, value_name = "PRICE,…", value_delimiter = ',', value_parser = positive)]
+    pub price: Vec<f64>,
+    /// An SSD that costs 1 % more is worth it if the mean latency falls by at least so many per cent.
+    #[arg(long, value_name = "PER CENT", value_parser = positive, default_value = "0.1")]
+    pub worth: f64,
+    /// The unit of caching, a power of two from 512 to 128KiB.
+    #[arg(short, long, value_name = "SIZE", value_parser = block::size)]
+    pub block: Option<BlockSize>,
+    /// Print JSON instead of the table (an object, or a list of them for several scenarios); with `=FILE`, write it there beside the table.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    pub json: Option<Option<PathBuf>>,
+    /// Write a report for people: one HTML file.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Threads to work with, each for a run [default: one per core].
+    #[arg(short, long, value_name = "N")]
+    pub threads: Option<NonZero<usize>>,
+    /// Chooses the samples, and what policies draw lots for.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Take only the first N reads and writes of each trace.
+    #[arg(short = 'n', long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Show no progress, and no table.
+    #[arg(short, long)]
+    pub quiet: bool,
+    #[command(flatten, next_help_heading = "How the requests come")]
+    pub arrivals: Arrivals,
+    #[command(flatten, next_help_heading = "The machine")]
+    pub machine: Machine,
+}
+
+const AFTER_HELP: &str = "\
+Every size is simulated under every endurance, which the allocator `larder` keeps to as a daily budget of SSD writes. The
+traces are taken for what every day is like: SSD writes per day are those of the run, scaled to a day. An SSD lives as
+long as its rated writes last, which are those of its endurance over the years of its warranty (--years).
+
+The recommended SSD: from the cheapest one on, a dearer one is taken as long as it is worth its price (--worth), among
+those that live for --years. Without prices, size stands for price.
+
+Examples:
+  larder plan web.csv.zst db.csv.zst
+  larder plan db.csv.zst --size 240GB,480GB,960GB --endurance 1,3 --price 0.10,0.18 --html plan.html
+  larder plan --tenant db=db.csv.zst --set db.rate=4 --endurance 600TB/5 --backing hdd-10k --json
+  larder plan --scenario scenarios.toml#two-strong --price 0.10";

@@ -1,0 +1,72 @@
+//! Tables of text without lines but the one below the headings.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+
+const LINES: &str = "     ──            ";
+
+/// A table of at most `width` columns where the words allow it; the columns `words` are flush left, the others flush right.
+pub fn table<const N: usize>(
+    headings: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+    words: &[usize],
+    width: u16,
+) -> String {
+    let mut table = Table::new();
+    table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    table.set_header(headings);
+    table.add_rows(rows);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 1));
+        if !words.contains(&index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.to_string().lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+/// The cells of a column with a `*` behind each that is best, unless all are. Equal texts are equally good.
+pub fn marked(cells: Vec<String>, values: &[f64], lowest: bool) -> Vec<String> {
+    let order = |a: &&f64, b: &&f64| a.total_cmp(b);
+    let best = if lowest { values.iter().min_by(order) } else { values.iter().max_by(order) };
+    let best =
+        values.iter().zip(&cells).find(|(value, _)| Some(*value) == best).map(|(_, cell)| cell.clone());
+    let tells = cells.iter().any(|cell| Some(cell) != best.as_ref());
+    let mark = |cell: String| {
+        let mark = if !tells {
+            ""
+        } else if Some(&cell) == best.as_ref() {
+            "*"
+        } else {
+            " "
+        };
+        cell + mark
+    };
+    cells.into_iter().map(mark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[f64], lowest: bool) -> Vec<String> {
+        marked(values.iter().map(|value| format!("{value:.1}")).collect(), values, lowest)
+    }
+
+    #[test]
+    fn the_best_is_marked_where_there_is_a_difference() {
+        assert_eq!(of(&[2.0, 1.0, 1.04], true), ["2.0 ", "1.0*", "1.0*"]);
+        assert_eq!(of(&[2.0, 1.0], false), ["2.0*", "1.0 "]);
+        assert_eq!(of(&[1.0, 1.01], true), ["1.0", "1.0"]);
+        assert!(of(&[], true).is_empty());
+    }
+
+    #[test]
+    fn columns_of_numbers_are_flush_right() {
+        let text = table(["name", "n"], [["a".into(), "100".into()], ["bcdef".into(), "1".into()]], &[0], 80);
+        assert_eq!(
+            text,
+            "name   n\n──────────\na      100\nbcdef    1\n".replacen("name   n", "name     n", 1),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! The options of a simulation of tenants that share a cache: whose requests, on what devices, divided how.
+
+use std::num::NonZero;
+
+use clap::{Arg, Args};
+use larder_alloc::Objective;
+use larder_alloc::control::WriteBudget;
+use larder_daemon::units::parse_size;
+use larder_sim::tenants::DeviceSpec;
+
+use super::settings::{NamedTrace, Setting};
+use crate::amount::{positive, some_seconds};
+use crate::analyze::Sample;
+use crate::problem::Problem;
+use crate::simulate::size::SizeChoice;
+
+/// What all options need that mean nothing without tenants.
+const TENANTS: &str = "asks_for_tenants";
+
+/// Whose requests, and when.
+#[derive(Debug, Default, Args)]
+#[group(id = TENANTS, multiple = true)]
+pub struct Asked {
+    /// A tenant and its trace (all volumes of it): a file, or `gen:SPEC`; what follows the first `=` is the trace. Once for each tenant.
+    #[arg(long = "tenant", value_name = "NAME=TRACE")]
+    pub tenants: Vec<NamedTrace>,
+    /// Tenants as a file of scenarios lists them (TOML), with the sizes of the cache: all scenarios, or the one named. May be given again.
+    #[arg(long = "scenario", value_name = "FILE[#NAME]")]
+    pub scenarios: Vec<String>,
+}
+
+/// How the tenants' requests come.
+#[derive(Debug, Default, Args)]
+pub struct Arrivals {
+    /// What is wanted for a tenant: rate, start, stop, outstanding, loop, quota, max, weight, share, latency, iops, write.
+    #[arg(long = "set", value_name = "NAME.KEY=VALUE,…", value_delimiter = ',')]
+    pub settings: Vec<Setting>,
+    /// Closed loop: every tenant keeps N requests outstanding, and the times of the traces say nothing.
+    #[arg(long, value_name = "N", conflicts_with = "rate")]
+    pub closed: Option<NonZero<u32>>,
+    /// Open loop, so many times as fast as the traces.
+    #[arg(long, value_name = "FACTOR", value_parser = positive)]
+    pub rate: Option<f64>,
+    /// End after so much time.
+    #[arg(long, value_name = "TIME", value_parser = some_seconds)]
+    pub duration: Option<f64>,
+    /// Keep the times at which the traces began beside each other, instead of letting all begin together.
+    #[arg(long)]
+    pub aligned: bool,
+}
+
+/// Devices, and how often is decided.
+#[derive(Debug, Default, Args)]
+pub struct Machine {
+    /// The SSD: nvme, sata-ssd, or one of them with changes (`nvme:parallel=16,random-read=100us`) [default: nvme].
+    #[arg(long, value_name = "DEVICE")]
+    pub ssd: Option<DeviceSpec>,
+    /// What lies behind the cache: san, hdd-10k, sata-ssd, or one of them with changes (`san:parallel=8`) [default: san].
+    #[arg(long, value_name = "DEVICE")]
+    pub backing: Option<DeviceSpec>,
+    /// Every tenant has a backing device of its own.
+    #[arg(long)]
+    pub backing_each: bool,
+    /// Time between decisions [default: the allocator's own].
+    #[arg(long, value_name = "TIME", value_parser = some_seconds)]
+    pub epoch: Option<f64>,
+    /// Time between the batches of a mover, for allocators whose systems have one [default: a fifth of the epoch].
+    #[arg(long, value_name = "TIME", value_parser = some_seconds)]
+    pub mover: Option<f64>,
+    /// The least that a tenant gets [default: 1MiB].
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub min: Option<u64>,
+    /// What to minimise: mean-latency, sum-of-latencies, total-misses or iops [default: mean-latency].
+    #[arg(long, value_name = "WHAT", value_parser = objective)]
+    pub objective: Option<Objective>,
+    /// The blocks that the analyzers look at: a share (`1%`), or a number of them (`8192`) [default: 8192].
+    #[arg(long, value_name = "RATE|BLOCKS")]
+    pub sample: Option<Sample>,
+}
+
+/// The cache, and who divides it.
+#[derive(Debug, Default, Args)]
+pub struct Division {
+    /// Sizes of the cache: bytes (`10GiB`), shares of the tenants' joint footprint (`10%`), or a range of either.
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',')]
+    pub cache: Vec<SizeChoice>,
+    /// Who divides it: names of allocators, or `all` (each but optimal, which is for few tenants) [default: larder].
+    #[arg(long, value_name = "A,…", value_delimiter = ',', value_parser = allocator)]
+    pub allocator: Vec<String>,
+    /// Let the SSD be written so many times its size a day.
+    #[arg(long, value_name = "DRIVE WRITES", value_parser = positive, conflicts_with_all = ["tbw", "ssd_write_budget"])]
+    pub dwpd: Option<f64>,
+    /// Let the SSD be written so many terabytes over --years.
+    #[arg(long, value_name = "TERABYTES", value_parser = positive, requires = "years", conflicts_with = "ssd_write_budget")]
+    pub tbw: Option<f64>,
+    /// The years of --tbw.
+    #[arg(long, value_name = "N", value_parser = positive, requires = "tbw")]
+    pub years: Option<f64>,
+    /// Let the SSD be written so much in the whole run.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub ssd_write_budget: Option<u64>,
+    /// Tell the reasons of decisions in full, however many there are.
+    #[arg(long)]
+    pub reasons: bool,
+}
+
+impl Division {
+    /// What a cache of that size may be written; `seconds` is how long the run is, where that is known.
+    pub fn budget(&self, cache_bytes: u64, seconds: Option<f64>) -> Result<Option<WriteBudget>, Problem> {
+        if let Some(drive_writes) = self.dwpd {
+            return Ok(Some(WriteBudget::dwpd(drive_writes, cache_bytes)));
+        }
+        if let (Some(terabytes), Some(years)) = (self.tbw, self.years) {
+            return Ok(Some(WriteBudget::tbw(terabytes, years)));
+        }
+        let Some(bytes) = self.ssd_write_budget else { return Ok(None) };
+        let period_seconds = seconds.filter(|&seconds| seconds > 0.0).ok_or_else(|| {
+            let what = "--ssd-write-budget is for the whole run, and nothing tells how long it is";
+            Problem::new(what, "give a --duration, or the budget as --dwpd or --tbw")
+        })?;
+        Ok(Some(WriteBudget { bytes: bytes as f64, period_seconds }))
+    }
+}
+
+/// Options that mean something only where tenants share the cache.
+const WITH_TENANTS: [&str; 22] = [
+    "settings",
+    "closed",
+    "rate",
+    "duration",
+    "aligned",
+    "ssd",
+    "backing",
+    "backing_each",
+    "epoch",
+    "mover",
+    "min",
+    "objective",
+    "sample",
+    "cache",
+    "allocator",
+    "dwpd",
+    "tbw",
+    "years",
+    "ssd_write_budget",
+    "reasons",
+    "tenants",
+    "scenarios",
+];
+
+/// Options that mean something only for one trace.
+const WITHOUT_TENANTS: [&str; 7] = ["trace", "admission", "size", "warmup", "interval", "series", "csv"];
+
+/// The same argument of `larder simulate`, refused where it means nothing.
+pub fn where_it_fits(arg: Arg) -> Arg {
+    match arg.get_id().as_str() {
+        "tenants" | "scenarios" => arg,
+        "trace" => arg.required_unless_present(TENANTS).conflicts_with(TENANTS),
+        id if WITH_TENANTS.contains(&id) => arg.requires(TENANTS),
+        id if WITHOUT_TENANTS.contains(&id) => arg.conflicts_with(TENANTS),
+        _ => arg,
+    }
+}
+
+fn allocator(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text == ALL || larder_alloc::NAMES.contains(&text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("{text} is no allocator; there are {}, or all", larder_alloc::NAMES.join(", ")))
+}
+
+/// Each allocator for any number of tenants.
+const ALL: &str = "all";
+
+/// The allocators asked for, each once.
+pub fn allocators(asked: &[String]) -> Vec<String> {
+    let all = || {
+        larder_alloc::NAMES.into_iter().filter(|&name| name != larder_alloc::Optimal::NAME).map(str::to_owned)
+    };
+    let default = [DEFAULT_ALLOCATOR.to_owned()];
+    let asked = if asked.is_empty() { &default[..] } else { asked };
+    let mut names: Vec<String> = Vec::new();
+    for name in asked {
+        let named = if name == ALL { all().collect() } else { vec![name.clone()] };
+        names.extend(named);
+    }
+    let mut distinct = Vec::new();
+    names.into_iter().for_each(|name| {
+        if !distinct.contains(&name) {
+            distinct.push(name)
+        }
+    });
+    distinct
+}
+
+/// Who divides the cache where nobody is asked for.
+pub const DEFAULT_ALLOCATOR: &str = "larder";
+
+fn objective(text: &str) -> Result<Objective, String> {
+    match text.trim() {
+        "mean-latency" => Ok(Objective::MeanLatency),
+        "sum-of-latencies" => Ok(Objective::SumOfLatencies),
+        "total-misses" => Ok(Objective::TotalMisses),
+        "iops" => Ok(Objective::Iops),
+        _ => Err("there are mean-latency, sum-of-latencies, total-misses, iops".into()),
+    }
+}

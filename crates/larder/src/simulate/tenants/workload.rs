@@ -1,0 +1,254 @@
+//! Tenants and their traces: who shares a cache, what they touch together, how long they take.
+
+use std::collections::BTreeMap;
+
+use larder_sim::tenants::Pace;
+use larder_sim::{BlockSize, Futures, Summary};
+use larder_trace::Format;
+
+use super::options::{Arrivals, Asked};
+use super::scenario;
+use super::settings::Settings;
+use crate::input::TraceName;
+use crate::metered;
+use crate::problem::Problem;
+use crate::progress::Bar;
+use crate::simulate::size::SizeChoice;
+
+/// Most tenants of a run: each has an analyzer.
+const TENANTS_MAX: usize = 1000;
+
+/// One tenant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tenant {
+    /// Its name.
+    pub name: String,
+    /// Its requests.
+    pub trace: TraceName,
+    /// What is said about it.
+    pub settings: Settings,
+}
+
+/// Tenants that share a cache.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Workload {
+    /// The scenario's name; none for tenants of the command line.
+    pub scenario: Option<String>,
+    /// The tenants.
+    pub tenants: Vec<Tenant>,
+    /// The unit of caching, where the scenario has one.
+    pub block: Option<BlockSize>,
+    /// Seconds between decisions, where the scenario has them.
+    pub epoch: Option<f64>,
+    /// Sizes of the cache, where the scenario has some.
+    pub sizes: Vec<SizeChoice>,
+}
+
+/// What the traces of a workload hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Surveyed {
+    /// Distinct blocks of all tenants.
+    pub footprint_blocks: u64,
+    /// Reads and writes of all tenants.
+    pub requests: u64,
+    /// Nanoseconds from the first request of each tenant to its last.
+    pub elapsed_ns: Vec<u64>,
+}
+
+impl Workload {
+    /// Tenants whose names are those of their traces, told apart by numbers where there are several of a name.
+    pub fn of_traces(traces: &[TraceName]) -> Self {
+        let mut tenants: Vec<Tenant> = Vec::new();
+        for trace in traces {
+            let stem: String = trace
+                .stem()
+                .chars()
+                .map(|letter| if letter.is_alphanumeric() || "-_".contains(letter) { letter } else { '_' })
+                .collect();
+            let is_free = |name: &String| tenants.iter().all(|other| other.name != *name);
+            let numbered = (2..).map(|number: u64| format!("{stem}-{number}"));
+            let name = [stem.clone()].into_iter().chain(numbered).find(is_free).unwrap_or_default();
+            tenants.push(Tenant { name, trace: trace.clone(), settings: Settings::default() });
+        }
+        Self { tenants, ..Self::default() }
+    }
+
+    /// Say what the command line says about tenants; all of it must be about one of them.
+    fn set(&mut self, arrivals: &Arrivals) -> Result<(), Problem> {
+        for setting in &arrivals.settings {
+            let Some(tenant) = self.tenants.iter_mut().find(|tenant| tenant.name == setting.name) else {
+                let names: Vec<_> = self.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
+                let what = format!(
+                    "--set {}.{}={}: no tenant is called {}",
+                    setting.name, setting.key, setting.value, setting.name
+                );
+                return Err(Problem::new(what, format!("name one of {}", names.join(", "))));
+            };
+            let why = |why| {
+                Problem::new(
+                    format_args!("tenant {}: {why}", setting.name),
+                    "say each thing about a tenant once",
+                )
+            };
+            tenant.settings.set(&setting.key, &setting.value).map_err(why)?;
+        }
+        Ok(())
+    }
+
+    /// What cannot be simulated is told before the work.
+    fn check(&self, arrivals: &Arrivals) -> Result<(), Problem> {
+        if self.tenants.len() > TENANTS_MAX {
+            let what = format!(
+                "{} tenants are too many: {TENANTS_MAX} can be simulated together",
+                self.tenants.len()
+            );
+            return Err(Problem::new(what, "leave some out"));
+        }
+        for (at, tenant) in self.tenants.iter().enumerate() {
+            if self.tenants[..at].iter().any(|other| other.name == tenant.name) {
+                let what = format!("two tenants are called {}", tenant.name);
+                return Err(Problem::new(what, "give each a name of its own"));
+            }
+            tenant.check(arrivals)?;
+        }
+        Ok(())
+    }
+
+    /// When a tenant's requests come, unless it has a pace of its own.
+    pub fn pace(arrivals: &Arrivals) -> Pace {
+        match arrivals.closed {
+            Some(outstanding) => Pace::Closed { outstanding: outstanding.get() },
+            None => Pace::Open { rate: arrivals.rate.unwrap_or(1.0) },
+        }
+    }
+
+    /// Seconds that a run takes at the times of the traces; none where that is not known beforehand.
+    pub fn seconds(&self, arrivals: &Arrivals, surveyed: Option<&Surveyed>) -> Option<f64> {
+        if let Some(duration) = arrivals.duration {
+            return Some(duration);
+        }
+        let ends = self.tenants.iter().zip(&surveyed?.elapsed_ns).map(|(tenant, &elapsed)| {
+            let Pace::Open { rate } = tenant.settings.pace(Self::pace(arrivals)) else {
+                return tenant.settings.stop;
+            };
+            let end = tenant.settings.start_seconds() + elapsed as f64 / 1e9 / rate;
+            let stop = tenant.settings.stop;
+            if tenant.settings.repeats() { stop } else { Some(stop.map_or(end, |stop| stop.min(end))) }
+        });
+        ends.collect::<Option<Vec<_>>>().map(|ends| ends.into_iter().fold(0.0, f64::max))
+    }
+
+    /// What to call it in a sentence.
+    pub fn title(&self) -> String {
+        match &self.scenario {
+            Some(name) => name.clone(),
+            None => self.tenants.iter().map(|tenant| tenant.name.as_str()).collect::<Vec<_>>().join(" + "),
+        }
+    }
+}
+
+impl Tenant {
+    fn check(&self, arrivals: &Arrivals) -> Result<(), Problem> {
+        let about =
+            |what: &str, help: &str| Err(Problem::new(format_args!("tenant {}: {what}", self.name), help));
+        if let Some(why) = self.settings.contradiction() {
+            return about(why, "leave one of the two out");
+        }
+        if self.settings.is_endless() && arrivals.duration.is_none() {
+            return about("it goes on for ever", "give it a stop, or the run a --duration");
+        }
+        if metered::is_passing(&self.trace) {
+            let what = format!(
+                "{} can be read only once, and a simulation of tenants opens it for every run",
+                self.trace
+            );
+            return about(&what, "name a trace in a file, or gen:SPEC");
+        }
+        Ok(())
+    }
+}
+
+/// The workloads that are asked for, checked.
+pub fn workloads(asked: &Asked, arrivals: &Arrivals, traces: &[TraceName]) -> Result<Vec<Workload>, Problem> {
+    let tenants = asked.tenants.iter().map(|named| Tenant {
+        name: named.name.clone(),
+        trace: named.trace.clone(),
+        settings: Settings::default(),
+    });
+    let mut own = Workload::of_traces(traces);
+    own.tenants.extend(tenants);
+    let mut all = Vec::new();
+    if !own.tenants.is_empty() {
+        all.push(own);
+    }
+    for scenario in &asked.scenarios {
+        all.extend(scenario::load(scenario)?);
+    }
+    if asked.scenarios.len() + usize::from(all.first().is_some_and(|first| first.scenario.is_none())) > 1 {
+        different_names(&all)?;
+    }
+    for workload in &mut all {
+        workload.set(arrivals)?;
+        workload.check(arrivals)?;
+    }
+    Ok(all)
+}
+
+fn different_names(all: &[Workload]) -> Result<(), Problem> {
+    let twice = all
+        .iter()
+        .enumerate()
+        .find(|(at, workload)| all[..*at].iter().any(|other| other.scenario == workload.scenario));
+    match twice {
+        Some((_, workload)) => Err(Problem::new(
+            format_args!("scenario {} is asked for twice", workload.title()),
+            "name each scenario once",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A pass over the traces of all workloads, each read once.
+pub fn survey(
+    all: &[Workload],
+    format: Option<Format>,
+    block: impl Fn(&Workload) -> BlockSize,
+    limit: Option<u64>,
+    quiet: bool,
+) -> Result<Vec<Surveyed>, Problem> {
+    let mut known: BTreeMap<(String, u32), Summary> = BTreeMap::new();
+    let mut surveys = Vec::new();
+    for workload in all {
+        let block = block(workload);
+        let mut surveyed = Surveyed::default();
+        for tenant in &workload.tenants {
+            let key = (tenant.trace.to_string(), block.bytes());
+            if !known.contains_key(&key) {
+                known.insert(key.clone(), summary(&tenant.trace, format, block, limit, quiet)?);
+            }
+            let summary = &known[&key];
+            surveyed.footprint_blocks += summary.footprint_blocks;
+            surveyed.requests += summary.requests();
+            surveyed.elapsed_ns.push(summary.elapsed_ns);
+        }
+        surveys.push(surveyed);
+    }
+    Ok(surveys)
+}
+
+fn summary(
+    trace: &TraceName,
+    format: Option<Format>,
+    block: BlockSize,
+    limit: Option<u64>,
+    quiet: bool,
+) -> Result<Summary, Problem> {
+    let opened = metered::open(trace, format)?;
+    let requests =
+        metered::requests(trace).map(|requests| limit.map_or(requests, |limit| limit.min(requests)));
+    let bar = Bar::new(&format!("reading {}", metered::short_name(trace)), requests, opened.meter, quiet);
+    let survey =
+        larder_sim::survey(opened.source, block, limit, Futures::default(), |progress| bar.tell(progress))?;
+    bar.finish();
+    Ok(survey.summary)
+}
