@@ -103,7 +103,7 @@ fn improve(
         |picks: &Option<Vec<u32>>| picks.as_ref().map_or(f64::INFINITY, |picks| totals(lists, picks).2);
     for round in 1..=ROUNDS {
         let cost = cost_of(&best);
-        if cost - bound <= cost.abs() * ROUNDING {
+        if best.is_some() && cost - bound <= cost.abs() * ROUNDING {
             let cost = cost_of(&best);
             return best.map(|picks| Solved { picks, cost, bound: cost, prices });
         }

@@ -31,3 +31,22 @@ fn up_to(blocks: u64, quotas: &mut [u64], limits: &[u64]) -> u64 {
     share_out(given, quotas, limits);
     blocks - given
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_what_is_held_then_by_misses_then_whoever_may() {
+        let given = |blocks, most: [u64; 2]| {
+            let mut quotas = [5, 5];
+            let left = give(blocks, &mut quotas, &[10, 0], &most, &[2.0, 1.0]);
+            (quotas, left)
+        };
+        assert_eq!(given(3, [100, 100]), ([8, 5], 0));
+        assert_eq!(given(35, [100, 100]), ([30, 15], 0));
+        assert_eq!(given(35, [12, 100]), ([12, 33], 0));
+        assert_eq!(given(35, [12, 20]), ([12, 20], 13));
+        assert_eq!(given(35, [8, 3]), ([8, 5], 32));
+    }
+}

@@ -119,6 +119,18 @@ fn an_idle_tenant_keeps_what_nobody_gains_from_and_fades() {
 }
 
 #[test]
+fn how_long_a_tenant_is_known_does_not_make_it_count_more() {
+    let (old, new) = (epoch(&[(50, 1000)], 2000, 0), epoch(&[(50, 1100)], 2000, 0));
+    let old = Tenant { quota_blocks: 50, ..tenant("old", Some(&old)) };
+    let mut larder = Larder::default();
+    for _ in 0..3 {
+        larder.allocate(&[old], &cache(50)).expect("it always decides");
+    }
+    let both = [old, tenant("new", Some(&new))];
+    assert_eq!(quotas(&larder.allocate(&both, &cache(50)).expect("it always decides")), [0, 50]);
+}
+
+#[test]
 fn those_that_are_gone_are_forgotten() {
     let found = epoch(&[(90, 1000)], 2000, 0);
     let mut larder = Larder::default();

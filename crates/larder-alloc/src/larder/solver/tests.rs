@@ -48,6 +48,26 @@ fn least_cost(lists: &[Candidates], room: Room) -> Option<f64> {
     }
 }
 
+/// The prices lead to plans that write too much, and so does the plan that writes the least of those on hulls: 12 writes in 5
+/// blocks.
+#[test]
+fn a_plan_that_just_keeps_to_the_budget_is_searched_for() {
+    let list =
+        |choices: &[(u64, u32, u32)]| Candidates::new(choices.iter().copied().map(choice).collect(), true);
+    let lists = [list(&[(0, 10, 5), (2, 8, 6), (4, 0, 7)]), list(&[(0, 10, 5), (3, 4, 6), (4, 0, 7)])];
+    let room = Room { blocks: 5, writes: Some(12.0) };
+    let thrifty = least_writes(&lists, 5).map(|picks| totals(&lists, &picks).1);
+    assert_eq!(thrifty, Some(10.0));
+    let room = |writes| Room { writes: Some(writes), ..room };
+    assert_eq!(solve(&lists, room(10.0), None).map(|solved| solved.cost), Some(12.0));
+    assert_eq!(solve(&lists, room(9.9), None), None);
+    // Below what the hulls give: only in between there is a plan.
+    let lists = [list(&[(0, 26, 0), (7, 17, 188), (17, 1, 300)]), list(&[(0, 0, 0)])];
+    let room = Room { blocks: 10, writes: Some(17.0) };
+    assert_eq!(least_writes(&lists, 10), Some(vec![0, 0]));
+    assert_eq!(solve(&lists, room, None).map(|solved| solved.cost), Some(188.0));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
