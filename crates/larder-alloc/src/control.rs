@@ -6,7 +6,8 @@
 //!
 //! Curves fade by the allocator's `memory` from epoch to epoch; classes, distances and measured latencies are those of the epoch alone.
 //! An allocator that learns quickly is also asked after a sixteenth, an eighth, a quarter and a half of an epoch from the
-//! arrival of a tenant.
+//! arrival of a tenant. One that suddenly does far more than what was decided by is taken for a newcomer too: what was counted of it before does not count any
+//! more (but its blocks keep their history).
 
 use std::ops::Range;
 
@@ -32,6 +33,9 @@ pub const BANK_BLOCKS: u32 = 1 << 12;
 
 /// Parts of an epoch after which a newcomer is decided about.
 const EARLY: [f64; 4] = [1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 2.0];
+
+/// Looks at the tenants' rates in an epoch.
+const LOOKS: f64 = 16.0;
 
 /// What the loop knows of the cache from the start.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,6 +116,8 @@ pub struct ControlLoop {
     epoch_end: f64,
     /// Decisions before that, in rising order.
     early: Vec<f64>,
+    /// When the tenants' rates are looked at next.
+    look: f64,
     epoch: u64,
 }
 
@@ -130,7 +136,9 @@ impl ControlLoop {
         let positions = vec![absent; tenants.len()];
         let pace = config.budget.map(|budget| Pace::new(budget, config.block_bytes));
         let epoch_end = config.epoch_seconds;
-        Self { config, profile, allocator, tenants, observers, positions, pace, epoch_end, early: Vec::new(), epoch: 0 }
+        let look = if profile.learns_quickly { epoch_end / LOOKS } else { f64::INFINITY };
+        let early = Vec::new();
+        Self { config, profile, allocator, tenants, observers, positions, pace, epoch_end, early, look, epoch: 0 }
     }
 
     /// Tenants have come by `now`, and there may be no other decision before: each gets an equal part (or its configured quota), taken from
@@ -149,11 +157,7 @@ impl ControlLoop {
             position.decision.mode.caching = self.profile.mode.caching;
             self.observers[tenant].restart(now);
         }
-        if self.profile.learns_quickly {
-            let length = self.config.epoch_seconds;
-            self.early.extend(EARLY.iter().map(|part| now + part * length));
-            self.early.sort_by(f64::total_cmp);
-        }
+        self.learn_quickly(now);
         let constraints = self.constraints(self.config.epoch_seconds);
         let (there, inputs) = self.inputs(&[]);
         // Those who were there before are asked to make room in proportion to what they have: a newcomer's part is what it would be of an equal division.
@@ -202,6 +206,14 @@ impl ControlLoop {
         }
     }
 
+    /// Dirty blocks of a tenant left and are written back, and a request of it waited so many seconds for that.
+    #[inline]
+    pub fn written_back(&mut self, tenant: usize, blocks: u64, seconds: f64) {
+        if let Some(observer) = self.observers.get_mut(tenant) {
+            observer.written_back(blocks, seconds);
+        }
+    }
+
     /// Blocks of a tenant were written to the SSD.
     #[inline]
     pub fn ssd_written(&mut self, tenant: usize, blocks: u64) {
@@ -219,9 +231,41 @@ impl ControlLoop {
         self.pace.as_ref().is_none_or(|pace| pace.open(now))
     }
 
-    /// When the next decision is due.
+    /// When something is due: a decision, or a look at the tenants' rates.
     pub fn due_seconds(&self) -> f64 {
+        self.decision_seconds().min(self.look)
+    }
+
+    /// True if a decision is due ([`Self::decide`]); otherwise [`Self::look`] does what is due.
+    pub fn must_decide(&self, now: f64) -> bool {
+        now >= self.decision_seconds()
+    }
+
+    fn decision_seconds(&self) -> f64 {
         self.early.first().copied().unwrap_or(f64::INFINITY).min(self.epoch_end)
+    }
+
+    fn learn_quickly(&mut self, now: f64) {
+        if self.profile.learns_quickly {
+            let length = self.config.epoch_seconds;
+            self.early.extend(EARLY.iter().map(|part| now + part * length));
+            self.early.sort_by(f64::total_cmp);
+        }
+    }
+
+    /// Look at the rates of the tenants that are there: where one has changed, decisions are due soon.
+    pub fn look(&mut self, now: f64) {
+        self.look = now + self.config.epoch_seconds / LOOKS;
+        let mut changed = false;
+        for (observer, position) in self.observers.iter_mut().zip(&self.positions) {
+            if position.present && observer.look(now) {
+                observer.restart(now);
+                changed = true;
+            }
+        }
+        if changed {
+            self.learn_quickly(now);
+        }
     }
 
     /// Decide for all tenants that are there. `usages` tells by tenant how it uses its cache.
@@ -239,7 +283,7 @@ impl ControlLoop {
             pace.turn(now);
         }
         let found: Vec<_> = (0..self.tenants.len()).map(|at| self.find(at, now, usages, whole)).collect();
-        let next = self.due_seconds() - now;
+        let next = self.decision_seconds() - now;
         let constraints = self.constraints(if next.is_finite() { next } else { self.config.epoch_seconds });
         let constraints = Constraints {
             ssd_writes_per_second: self.pace.as_ref().map(|pace| pace.rate(now, constraints.epoch_seconds)),

@@ -36,6 +36,8 @@ pub struct Measured {
     pub cached_writes: Timed,
     /// Writes that had to go to the backing.
     pub backing_writes: Timed,
+    /// Dirty blocks that left and were written back, and the seconds that requests waited for that, which are in none of the others.
+    pub write_backs: Timed,
     /// Blocks written to the SSD, by whatever cause.
     pub ssd_blocks_written: u64,
 }
@@ -51,12 +53,9 @@ impl Measured {
 
     /// Mean seconds of a request; none without requests.
     pub fn mean_latency(&self) -> Option<f64> {
-        let all = [self.read_hits, self.read_misses, self.cached_writes, self.backing_writes];
-        let sum = all.iter().fold(Timed::default(), |sum, one| Timed {
-            count: sum.count + one.count,
-            seconds: sum.seconds + one.seconds,
-        });
-        sum.mean()
+        let all = [self.read_hits, self.read_misses, self.cached_writes, self.backing_writes, self.write_backs];
+        let seconds = all.iter().map(|timed| timed.seconds).sum();
+        Timed { count: self.requests(), seconds }.mean()
     }
 }
 
@@ -72,12 +71,14 @@ pub struct Latencies {
     pub cached_write: f64,
     /// A write that goes to the backing.
     pub backing_write: f64,
+    /// What requests wait in all for one dirty block that has to be written back for them.
+    pub write_back: f64,
 }
 
 impl Default for Latencies {
-    /// An SSD beside a hard disk: 100 µs beside 5 ms.
+    /// An SSD beside a hard disk: 100 µs beside 5 ms. Nobody waits for blocks that are written back.
     fn default() -> Self {
-        Self { read_hit: 1e-4, read_miss: 5e-3, cached_write: 1e-4, backing_write: 5e-3 }
+        Self { read_hit: 1e-4, read_miss: 5e-3, cached_write: 1e-4, backing_write: 5e-3, write_back: 0.0 }
     }
 }
 
@@ -99,7 +100,7 @@ pub struct Findings {
     pub epoch: EpochFindings,
     /// Seconds that the epoch took, or that the tenant was there of it.
     pub seconds: f64,
-    /// Curves of LRU caches, one for each policy that the allocator needs ([`Needs`]).
+    /// Curves of LRU caches, one for each policy that the allocator needs ([`crate::Needs`]).
     pub curves: Vec<PolicyCurves>,
     /// Points of other caches, for each mode that the allocator needs.
     pub bank: Vec<BankCurve>,

@@ -82,6 +82,8 @@ struct Served {
     read_misses: f64,
     cached_writes: f64,
     backing_writes: f64,
+    /// Dirty blocks that leave.
+    written_back: f64,
 }
 
 impl Served {
@@ -90,7 +92,8 @@ impl Served {
         let seconds = self.read_hits * latencies.read_hit
             + self.read_misses * latencies.read_miss
             + self.cached_writes * latencies.cached_write
-            + self.backing_writes * latencies.backing_write;
+            + self.backing_writes * latencies.backing_write
+            + self.written_back * latencies.write_back;
         if requests > 0.0 { seconds / requests } else { 0.0 }
     }
 }
@@ -111,11 +114,16 @@ fn of_curves(curves: &PolicyCurves, write: WritePolicy, latencies: Latencies, se
         let read_hits = (at.read_request_hits as f64).min(reads);
         let writes = requests - reads;
         let cached = if write == WritePolicy::WriteBack && blocks > 0 { writes } else { 0.0 };
+        // A write that goes to both is done when the slower one is.
+        let both = write == WritePolicy::WriteThrough && blocks > 0;
+        let backing_write = latencies.backing_write.max(if both { latencies.cached_write } else { 0.0 });
+        let latencies = Latencies { backing_write, ..latencies };
         let served = Served {
             read_hits,
             read_misses: reads - read_hits,
             cached_writes: cached,
             backing_writes: writes - cached,
+            written_back: if write == WritePolicy::WriteBack && blocks > 0 { at.backing_writes as f64 } else { 0.0 },
         };
         Point {
             blocks,
@@ -181,6 +189,7 @@ fn of_counters(blocks: u64, counters: &Counters, latencies: &Latencies, seconds:
         read_misses: reads - read_hits,
         cached_writes: writes - backing_writes,
         backing_writes,
+        written_back: counters.dirty_evictions as f64,
     };
     Point {
         blocks,

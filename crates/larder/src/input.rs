@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use larder_trace::{Format, Generated, GeneratorSpec, Request, Trace, TraceError, Volume};
 
@@ -92,6 +93,8 @@ pub enum Input {
     Trace(Box<Trace>),
     /// Made on the spot, for these volumes.
     Generated(Box<Generated>, Vec<Volume>),
+    /// In memory, and how many of them are read.
+    Held(Arc<[Request]>, usize),
 }
 
 impl Input {
@@ -99,7 +102,7 @@ impl Input {
     pub fn format(&self) -> Option<Format> {
         match self {
             Self::Trace(trace) => Some(trace.format()),
-            Self::Generated(..) => None,
+            Self::Generated(..) | Self::Held(..) => None,
         }
     }
 
@@ -107,15 +110,16 @@ impl Input {
     pub fn compression(&self) -> Option<&'static str> {
         match self {
             Self::Trace(trace) => trace.compression(),
-            Self::Generated(..) => None,
+            Self::Generated(..) | Self::Held(..) => None,
         }
     }
 
-    /// The volumes met so far: those that [`Request::volume`] counts.
+    /// The volumes met so far: those that [`Request::volume`] counts; nobody kept them of requests in memory.
     pub fn volumes(&self) -> &[Volume] {
         match self {
             Self::Trace(trace) => trace.volumes(),
             Self::Generated(_, volumes) => volumes,
+            Self::Held(..) => &[],
         }
     }
 
@@ -127,6 +131,13 @@ impl Input {
                 let before = out.len();
                 out.extend(requests.by_ref().take(max.max(1)));
                 Ok(out.len() > before)
+            }
+            Self::Held(requests, read) => {
+                let end = requests.len().min(read.saturating_add(max.max(1)));
+                let more = &requests[*read..end];
+                out.extend_from_slice(more);
+                *read = end;
+                Ok(!more.is_empty())
             }
         }
     }

@@ -6,24 +6,23 @@ mod offer;
 mod options;
 mod page;
 mod rows;
+mod trials;
 
 use std::path::Path;
 
 use larder_daemon::units::HumanSize;
 use larder_sim::BlockSize;
-use larder_sim::tenants::{Caching, TenantsPlan, TenantsResult};
+use larder_sim::tenants::{Caching, TenantsPlan};
 use serde_json::{Value, json};
 
 use crate::problem::Problem;
 use crate::simulate::size;
-use crate::simulate::tenants::{
-    self, Common, DEFAULT_ALLOCATOR, FOOTPRINT_BLOCK, Job, Surveyed, Workload, grid,
-};
+use crate::simulate::tenants::{self, Common, DEFAULT_ALLOCATOR, FOOTPRINT_BLOCK, Surveyed, Workload, grid};
 use crate::{output, table};
 use advice::Advice;
-use endurance::Endurance;
 use offer::Offer;
 pub use options::Options;
+use trials::Trial;
 
 /// Shares of the footprint where no sizes are given.
 const SHARES: [f64; 5] = [0.05, 0.1, 0.2, 0.4, 0.8];
@@ -42,7 +41,7 @@ pub struct Planned {
 /// Simulate every size under every endurance, and tell which to buy.
 pub fn run(options: &Options) -> Result<(), Problem> {
     check(options)?;
-    let all = tenants::workloads(&options.asked, &options.arrivals, &options.traces)?;
+    let all = tenants::workloads(&options.asked, &options.arrivals, options.limit, &options.traces)?;
     let openers = all
         .iter()
         .map(|workload| tenants::openers(workload, options.format))
@@ -54,25 +53,17 @@ pub fn run(options: &Options) -> Result<(), Problem> {
         options.limit,
         options.quiet,
     )?;
-    let mut jobs = Vec::new();
-    let mut owners = Vec::new();
+    let mut trials = Vec::new();
     for (at, (workload, surveyed)) in all.iter().zip(&surveys).enumerate() {
-        for (class, plan) in plans(options, workload, surveyed)? {
-            owners.push((at, class));
-            jobs.push(Job { plan, sources: &openers[at] });
-        }
+        let trial = |plan| Trial { owner: at, plan, sources: &openers[at], requests: surveyed.requests };
+        trials.extend(free_plans(options, workload, surveyed)?.into_iter().map(trial));
     }
-    let requests = owners.iter().map(|(at, _)| surveys[*at].requests).sum();
-    let results = tenants::run_all(&jobs, options.threads, Some(requests), options.quiet)?;
-    let planned: Vec<_> = all
-        .iter()
-        .zip(&surveys)
-        .enumerate()
-        .map(|(at, (workload, surveyed))| {
-            let own = owners.iter().zip(&results).filter(|((owner, _), _)| *owner == at);
-            planned(options, workload, surveyed, own.map(|((_, class), result)| (*class, result)))
-        })
-        .collect();
+    let offers = trials::offers(options, &trials)?;
+    let of_workload = |(at, (workload, surveyed))| {
+        let own = trials.iter().zip(&offers).filter(|(trial, _)| trial.owner == at);
+        Planned::new(options, workload, surveyed, own.flat_map(|(_, offers)| offers.clone()).collect())
+    };
+    let planned: Vec<_> = all.iter().zip(&surveys).enumerate().map(of_workload).collect();
     tell(options, &planned)
 }
 
@@ -91,12 +82,12 @@ fn block(options: &Options, workload: &Workload) -> BlockSize {
     options.block.or(workload.block).unwrap_or(FOOTPRINT_BLOCK)
 }
 
-/// The runs over a workload, each with the place of its endurance: by size, then by endurance.
-fn plans(
+/// The runs over a workload without a limit of SSD writes, by size.
+fn free_plans(
     options: &Options,
     workload: &Workload,
     surveyed: &Surveyed,
-) -> Result<Vec<(usize, TenantsPlan)>, Problem> {
+) -> Result<Vec<TenantsPlan>, Problem> {
     let block = block(options, workload);
     if surveyed.footprint_blocks == 0 {
         let what = format!(
@@ -119,15 +110,10 @@ fn plans(
         ..Caching::default()
     };
     let common = Common { limit: options.limit, seed: options.seed, caching };
-    let of_size = |bytes: u64| {
-        let plan =
-            tenants::plan(workload, &options.arrivals, &options.machine, DEFAULT_ALLOCATOR, bytes, common);
-        let with = move |(at, class): (usize, &Endurance)| {
-            (at, TenantsPlan { budget: Some(class.budget(bytes)), ..plan.clone() })
-        };
-        options.endurance.iter().enumerate().map(with)
+    let plan = |bytes| {
+        tenants::plan(workload, &options.arrivals, &options.machine, DEFAULT_ALLOCATOR, bytes, common)
     };
-    Ok(sizes.into_iter().flat_map(of_size).collect())
+    Ok(sizes.into_iter().map(plan).collect())
 }
 
 /// Shares of the footprint, rounded up to powers of two: what a part of an SSD, or a whole one, is like.
@@ -139,28 +125,19 @@ fn default_sizes(footprint_bytes: u64) -> Vec<u64> {
     sizes
 }
 
-fn planned<'a>(
-    options: &Options,
-    workload: &Workload,
-    surveyed: &Surveyed,
-    runs: impl Iterator<Item = (usize, &'a TenantsResult)>,
-) -> Planned {
-    let price = |class: usize| options.price.get(class).or(options.price.first()).copied();
-    let offers: Vec<_> = runs
-        .map(|(class, result)| Offer::new(result, options.endurance[class], options.years, price(class)))
-        .collect();
-    Planned {
-        name: workload.title(),
-        footprint_bytes: surveyed.footprint_blocks * u64::from(block(options, workload).bytes()),
-        requests: surveyed.requests,
-        tenants: workload.tenants.len(),
-        years: options.years,
-        advice: advice::advise(&offers, options.years, options.worth),
-        offers,
-    }
-}
-
 impl Planned {
+    fn new(options: &Options, workload: &Workload, surveyed: &Surveyed, offers: Vec<Offer>) -> Self {
+        Self {
+            name: workload.title(),
+            footprint_bytes: surveyed.footprint_blocks * u64::from(block(options, workload).bytes()),
+            requests: surveyed.requests,
+            tenants: workload.tenants.len(),
+            years: options.years,
+            advice: advice::advise(&offers, options.years, options.worth),
+            offers,
+        }
+    }
+
     fn head(&self) -> String {
         let tenants = if self.tenants == 1 { "1 tenant".into() } else { format!("{} tenants", self.tenants) };
         format!(

@@ -183,7 +183,7 @@ fn measured_latencies(findings: &Findings, curves: &PolicyCurves) -> (f64, f64) 
     let counted = curves.counted();
     let reads = counted.read_requests as f64 / counted.requests as f64;
     let mixed = |read: f64, write: f64| reads * read + (1.0 - reads) * write;
-    let Latencies { read_hit, read_miss, cached_write, backing_write } = findings.latencies;
+    let Latencies { read_hit, read_miss, cached_write, backing_write, .. } = findings.latencies;
     let ssd = together(read_hits, cached_writes).unwrap_or_else(|| mixed(read_hit, cached_write));
     let disk = together(read_misses, backing_writes).unwrap_or_else(|| mixed(read_miss, backing_write));
     (ssd, disk)
@@ -240,7 +240,7 @@ mod tests {
         let mut findings = cliff(100, 5).findings();
         findings.measured = Measured::default();
         findings.latencies =
-            Latencies { read_hit: 0.001, read_miss: 0.010, cached_write: 0.003, backing_write: 0.030 };
+            Latencies { read_hit: 0.001, read_miss: 0.010, cached_write: 0.003, backing_write: 0.030, write_back: 0.0 };
         let vm = Vm::of(&tenant("vm", Some(&findings))).expect("it did something");
         // All of its requests are reads. One of them at a time would wait for the disk.
         assert_eq!((vm.ssd, vm.disk), (0.001, 0.010));

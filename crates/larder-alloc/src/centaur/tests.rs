@@ -64,6 +64,7 @@ impl Workload {
                 read_miss: self.disk,
                 cached_write: self.ssd,
                 backing_write: self.disk,
+                write_back: 0.0,
             },
             ..Findings::default()
         }

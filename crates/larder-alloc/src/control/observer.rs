@@ -29,7 +29,17 @@ pub(super) struct Observer {
     /// When the epoch began, and the weight in seconds of what is left of those before.
     began: f64,
     before: f64,
+    /// Requests since the last look at their rate, when that was, and the rate that was decided by.
+    since_look: u64,
+    looked: f64,
+    decided_by: Option<f64>,
 }
+
+/// A tenant whose rate of requests is so many times that which was decided by has changed.
+const CHANGED: f64 = 3.0;
+
+/// Requests without which no rate is told.
+const RATE_MIN: u64 = 200;
 
 impl Observer {
     pub(super) fn new(config: &ControlConfig, needs: &Needs, tenant: u64) -> Self {
@@ -48,7 +58,7 @@ impl Observer {
             .then(|| Bank::new(&caches, Reach::Blocks(cache.max(1)), config.bank_blocks, seed).ok())
             .flatten();
         let (measured, latencies) = (Measured::default(), None);
-        Self { gathered: Vec::with_capacity(TOGETHER), analyzer, bank, measured, latencies, began: 0.0, before: 0.0 }
+        Self { gathered: Vec::with_capacity(TOGETHER), analyzer, bank, measured, latencies, began: 0.0, before: 0.0, since_look: 0, looked: 0.0, decided_by: None }
     }
 
     /// The tenant has come: what was counted does not count any more.
@@ -56,12 +66,22 @@ impl Observer {
         self.analyze();
         self.fade(0.0);
         (self.began, self.before) = (now, 0.0);
+        (self.since_look, self.looked, self.decided_by) = (0, now, None);
+    }
+
+    /// Look at the rate of requests: true if the tenant does far more than what was decided by.
+    pub(super) fn look(&mut self, now: f64) -> bool {
+        let (requests, seconds) = (std::mem::take(&mut self.since_look), now - self.looked);
+        self.looked = now;
+        let most = self.decided_by.map(|rate| rate * CHANGED * seconds);
+        requests >= RATE_MIN && most.is_some_and(|most| requests as f64 > most)
     }
 
     #[inline]
     pub(super) fn observe(&mut self, op: Op, keys: Range<u64>) -> bool {
         // A request has far fewer blocks.
         let blocks = (keys.end - keys.start) as u32;
+        self.since_look += 1;
         self.gathered.push(BlockRequest { op, blocks, first: keys.start });
         self.gathered.len() >= TOGETHER
     }
@@ -91,6 +111,12 @@ impl Observer {
     }
 
     #[inline]
+    pub(super) fn written_back(&mut self, blocks: u64, seconds: f64) {
+        self.measured.write_backs.count += blocks;
+        self.measured.write_backs.seconds += seconds;
+    }
+
+    #[inline]
     pub(super) fn ssd_written(&mut self, blocks: u64) {
         self.measured.ssd_blocks_written += blocks;
     }
@@ -107,7 +133,7 @@ impl Observer {
     /// What was found. With a memory, the epoch is over: what was counted weighs that much in the next one.
     pub(super) fn findings(&mut self, now: f64, nominal: Latencies, memory: Option<f64>) -> Findings {
         self.analyze();
-        let latencies = latencies(&self.measured, &self.latencies.unwrap_or(nominal));
+        let latencies = latencies(&self.measured, &self.latencies.unwrap_or(nominal), &nominal);
         let mut findings = Findings {
             seconds: now - self.began + self.before,
             bank: self.bank.as_mut().map(Bank::curves).unwrap_or_default(),
@@ -125,6 +151,7 @@ impl Observer {
             findings.epoch.requests = self.measured.requests();
             findings.epoch.accesses = findings.epoch.requests;
         }
+        self.decided_by = Some(findings.epoch.requests as f64 / findings.seconds.max(f64::MIN_POSITIVE));
         if let Some(memory) = memory {
             self.latencies = Some(latencies);
             self.before = findings.seconds * memory;
@@ -146,15 +173,25 @@ impl Observer {
 }
 
 /// What requests take: as measured, or as before where there were too few.
-fn latencies(measured: &Measured, before: &Latencies) -> Latencies {
+///
+/// Which device takes the writes is a matter of choice, and one that takes none now is not measured: then it is taken to be as crowded as the other, so that a burst
+/// does not speak for the device that it did not meet.
+fn latencies(measured: &Measured, before: &Latencies, nominal: &Latencies) -> Latencies {
     let mix = |timed: &Timed, before: f64| {
         let weight = (timed.count as f64 / ENOUGH).min(1.0);
         timed.mean().map_or(before, |mean| mean * weight + before * (1.0 - weight))
     };
+    let crowded = |timed: &Timed, nominal: f64| timed.mean().map(|mean| (mean / nominal).max(1.0));
+    let (cached, backing) = (&measured.cached_writes, &measured.backing_writes);
+    let cached_like =
+        crowded(backing, nominal.backing_write).map_or(before.cached_write, |times| nominal.cached_write * times);
+    let backing_like =
+        crowded(cached, nominal.cached_write).map_or(before.backing_write, |times| nominal.backing_write * times);
     Latencies {
         read_hit: mix(&measured.read_hits, before.read_hit),
         read_miss: mix(&measured.read_misses, before.read_miss),
-        cached_write: mix(&measured.cached_writes, before.cached_write),
-        backing_write: mix(&measured.backing_writes, before.backing_write),
+        cached_write: mix(cached, if cached.count == 0 { cached_like } else { before.cached_write }),
+        backing_write: mix(backing, if backing.count == 0 { backing_like } else { before.backing_write }),
+        write_back: mix(&measured.write_backs, before.write_back),
     }
 }

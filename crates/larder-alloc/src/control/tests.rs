@@ -103,6 +103,36 @@ fn latencies_are_those_measured_and_else_those_known_before() {
 }
 
 #[test]
+fn a_tenant_that_does_far_more_is_taken_for_a_newcomer() {
+    let mut control = control("larder", &["a"]);
+    control.arrive(&[0], 0.0).expect("fits");
+    let request = |control: &mut ControlLoop, count: u64| {
+        (0..count).for_each(|block| {
+            if control.observe(0, Op::Read, block..block + 1) {
+                control.analyze(0);
+            }
+        });
+    };
+    // 10 requests a second, and then 100.
+    let mut decisions = Vec::new();
+    let mut last = 0.0;
+    while last < 300.0 {
+        let now = control.due_seconds();
+        request(&mut control, ((now - last) * if now <= 200.0 { 10.0 } else { 100.0 }) as u64);
+        last = now;
+        if control.must_decide(now) {
+            decisions.push(now);
+            control.decide(now, &[]).expect("decided");
+        } else {
+            control.look(now);
+        }
+    }
+    let at_first = [6.25, 12.5, 25.0, 50.0, 100.0];
+    let after_change = [200.0, 212.5, 218.75, 231.25, 256.25, 300.0];
+    assert_eq!(decisions, [&at_first[..], &after_change[..]].concat());
+}
+
+#[test]
 fn a_configured_policy_holds_from_the_start() {
     let allocator = crate::by_name("static").expect("known");
     let profile = allocator.profile();

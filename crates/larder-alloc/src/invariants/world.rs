@@ -162,6 +162,7 @@ impl Host {
             read_miss: latency(),
             cached_write: latency(),
             backing_write: latency(),
+            write_back: latency() / 10.0,
         }
     }
 

@@ -11,6 +11,8 @@
 //! Another mode must promise to be better by [`MODE_MARGIN`]: curves differ by less for no reason. Blocks stay when it changes, and what is
 //! dirty is cleaned behind the tenant's back.
 
+use larder_locality::EpochFindings;
+
 use super::memory::{Known, held_blocks};
 use crate::menu::{Point, Way};
 use crate::{Constraints, Mode, Tenant};
@@ -19,6 +21,9 @@ use crate::{Constraints, Mode, Tenant};
 const EPOCHS_MAX: f64 = 8.0;
 /// What another mode must be better by, as a share of the latency.
 const MODE_MARGIN: f64 = 0.01;
+
+/// A change that turns out to be wrong is taken back: blocks are filled twice.
+const BOTH_WAYS: f64 = 2.0;
 
 /// What a tenant has now.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +42,9 @@ impl Standing {
         let miss = tenant
             .found()
             .map_or(0.0, |findings| (findings.latencies.read_miss - findings.latencies.read_hit).max(0.0));
-        let per_block = if requests > 0.0 { miss / requests } else { 0.0 };
+        // A miss of a request fills as many blocks as it reads; a write fills its blocks for nothing.
+        let misses = tenant.active().map_or(0.0, |epoch| reads_per_access(epoch));
+        let per_block = if requests > 0.0 { BOTH_WAYS * miss * misses / requests } else { 0.0 };
         Self { mode: tenant.mode, held: held_blocks(tenant), per_block }
     }
 
@@ -46,6 +53,14 @@ impl Standing {
         let margin = if way.mode == self.mode { 0.0 } else { MODE_MARGIN };
         Change { margin, held: self.held, latency: way.at(self.held).latency, per_block: self.per_block }
     }
+}
+
+/// Reads, as requests, for each block that is accessed: taken to have as many blocks as other requests.
+fn reads_per_access(epoch: &EpochFindings) -> f64 {
+    let total = epoch.classes.total();
+    let writes = epoch.classes.cw + epoch.classes.war + epoch.classes.waw;
+    let reads = if total > 0 { 1.0 - writes as f64 / total as f64 } else { 1.0 };
+    reads * epoch.requests as f64 / epoch.accesses.max(1) as f64
 }
 
 /// What stands, seen from one way.

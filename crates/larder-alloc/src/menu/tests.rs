@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 /// Powers, so that no sum can be mistaken for another.
 const LATENCIES: Latencies =
-    Latencies { read_hit: 1.0, read_miss: 10.0, cached_write: 100.0, backing_write: 1000.0 };
+    Latencies { read_hit: 1.0, read_miss: 10.0, cached_write: 100.0, backing_write: 1000.0, write_back: 0.0 };
 
 /// A request: what it does, its first block and its blocks.
 type Request = (Op, u64, u64);

@@ -183,6 +183,9 @@ pub enum Op {
     Write,
 }
 
+/// Bytes that one server takes of an operation: larger ones are spread over several disks, or chips.
+const STRIPE: u64 = 64 << 10;
+
 /// Ends of operations that are remembered: streams that are told from random accesses.
 const STREAMS: usize = 32;
 
@@ -207,11 +210,24 @@ impl Device {
     /// An operation comes at `now`: when it is done. Its place is that of its first block on the device, its length in blocks.
     pub(super) fn submit(&mut self, now: u64, op: Op, place: u64, blocks: u64, block_bytes: u64) -> u64 {
         let sequential = self.continues(place, blocks);
-        let service = (self.spec.seconds(op, sequential, blocks * block_bytes) * 1e9) as u64;
+        self.operations += 1;
+        let (mut left, mut done) = (blocks * block_bytes, now);
+        loop {
+            let bytes = left.min(STRIPE);
+            done = done.max(self.stripe(now, self.spec.seconds(op, sequential, bytes)));
+            left -= bytes;
+            if left == 0 {
+                return done;
+            }
+        }
+    }
+
+    /// One server is at work for so many seconds.
+    fn stripe(&mut self, now: u64, seconds: f64) -> u64 {
+        let service = (seconds * 1e9) as u64;
         let free = self.free.pop().map_or(0, |Reverse(free)| free);
         let done = now.max(free) + service;
         self.free.push(Reverse(done));
-        self.operations += 1;
         self.busy_ns += service;
         done
     }

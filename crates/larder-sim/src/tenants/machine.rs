@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::device::{Device, Op};
 use super::{Backing, DeviceSpec, DeviceUse, TenantsPlan};
 
-/// Blocks of a tenant that are being written back at a time; what makes one more leave waits for the first of them.
-const WRITE_BACKS: usize = 256;
+/// The part of the cache that may be on its way to the backing for each tenant; what makes more leave waits for the first of it.
+const WRITE_BACK_PART: u64 = 64;
 
 /// The devices.
 pub(super) struct Machine {
@@ -16,6 +16,7 @@ pub(super) struct Machine {
     block_bytes: u64,
     /// When the write-backs of each tenant are done.
     write_backs: Vec<VecDeque<u64>>,
+    write_backs_max: usize,
 }
 
 impl Machine {
@@ -28,6 +29,7 @@ impl Machine {
             shared,
             block_bytes: block_bytes.into(),
             write_backs: vec![VecDeque::new(); plan.tenants.len()],
+            write_backs_max: (plan.cache_bytes / u64::from(block_bytes) / WRITE_BACK_PART).max(1) as usize,
         }
     }
 
@@ -46,7 +48,8 @@ impl Machine {
         let done = self.backing(tenant, now, Op::Write, place, blocks);
         let under_way = &mut self.write_backs[tenant];
         under_way.push_back(done);
-        if under_way.len() > WRITE_BACKS { under_way.pop_front().map_or(now, |first| first.max(now)) } else { now }
+        let over = under_way.len() > self.write_backs_max;
+        if over { under_way.pop_front().map_or(now, |first| first.max(now)) } else { now }
     }
 
     pub(super) fn used(&self, now: u64, names: &[String]) -> Vec<DeviceUse> {
@@ -70,5 +73,6 @@ pub(super) fn nominal(ssd: &DeviceSpec, backing: &DeviceSpec, bytes: u64) -> lar
         read_miss: backing.seconds(Op::Read, false, bytes),
         cached_write: ssd.seconds(Op::Write, false, bytes),
         backing_write: backing.seconds(Op::Write, false, bytes),
+        write_back: 0.0,
     }
 }

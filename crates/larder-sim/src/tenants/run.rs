@@ -26,7 +26,7 @@ use crate::{BlockSize, Progress, Source};
 /// Requests between two calls of `progress`.
 const PROGRESS: u64 = 4096;
 
-/// Reads that a mover has under way.
+/// Reads that a mover has under way for a tenant, and write-backs of what a decision made leave.
 const MOVES: usize = 8;
 
 /// Why a run gives no result.
@@ -146,6 +146,8 @@ enum Event {
     Mover,
     /// A mover goes on with a tenant's batch.
     Moved(usize),
+    /// What a decision made leave is written back further.
+    Drained(usize),
     /// A tenant's next request.
     Request(usize),
 }
@@ -168,6 +170,9 @@ struct Guest<S> {
     /// What a mover still has to bring: runs of blocks.
     moves: Vec<(u64, u64)>,
     moving: usize,
+    /// What is still to be written back because of a decision.
+    drains: Vec<(u64, u64)>,
+    draining: usize,
     /// Blocks held and allotted, times nanoseconds, until `since`.
     occupied_ns: f64,
     quota_ns: f64,
@@ -360,6 +365,7 @@ impl<'a, S: Source> Run<'a, S> {
                 Event::Leave(tenant) => self.leave(tenant),
                 Event::Mover => self.start_movers(),
                 Event::Moved(tenant) => self.go_on_moving(tenant),
+                Event::Drained(tenant) => self.go_on_draining(tenant),
                 Event::Request(tenant) => {
                     self.request(tenant, sources)?;
                     if self.requests.is_multiple_of(PROGRESS) {
@@ -431,7 +437,7 @@ impl<'a, S: Source> Run<'a, S> {
         self.traffic.clear();
         self.store.drop_all(tenant, &self.owners, &mut self.traffic);
         self.store.apply(self.control.positions(), &mut self.traffic);
-        self.write_backs(tenant);
+        self.drain();
     }
 
     /// An open loop's next request is known: it comes at its time.
@@ -589,7 +595,7 @@ impl<'a, S: Source> Run<'a, S> {
         if entered > 0 {
             self.machine.ssd(now, Op::Write, self.buffer[0], entered);
         }
-        done = done.max(self.write_backs(tenant));
+        let waited = self.write_backs(tenant).saturating_sub(done);
         let count = &mut self.guests[tenant].count;
         count.block_reads += blocks;
         count.read_hits += hits;
@@ -598,7 +604,7 @@ impl<'a, S: Source> Run<'a, S> {
         count.read_requests += 1;
         self.written_to_ssd(tenant, entered);
         let by = if hits == blocks { ServedBy::ReadHit } else { ServedBy::ReadMiss };
-        self.done(tenant, by, done)
+        self.done(tenant, by, done, waited)
     }
 
     fn write(&mut self, tenant: usize) -> u64 {
@@ -614,14 +620,14 @@ impl<'a, S: Source> Run<'a, S> {
             done = done.max(self.machine.backing(tenant, now, Op::Write, place, length));
             to_backing += length;
         }
-        done = done.max(self.write_backs(tenant));
+        let waited = self.write_backs(tenant).saturating_sub(done);
         let count = &mut self.guests[tenant].count;
         count.block_writes += blocks;
         count.backing_writes += to_backing;
         count.ssd_writes.guest_write += to_ssd;
         self.written_to_ssd(tenant, to_ssd);
         let by = if to_backing == 0 { ServedBy::CachedWrite } else { ServedBy::BackingWrite };
-        self.done(tenant, by, done)
+        self.done(tenant, by, done, waited)
     }
 
     /// Dirty blocks that left are written back: when the request that made them leave may go on.
@@ -644,7 +650,9 @@ impl<'a, S: Source> Run<'a, S> {
         }
     }
 
-    fn done(&mut self, tenant: usize, by: ServedBy, done: u64) -> u64 {
+    /// A request is done after all but what it `waited` for blocks that had to be written back.
+    fn done(&mut self, tenant: usize, by: ServedBy, done: u64, waited: u64) -> u64 {
+        let (alone, done) = (done - self.now, done + waited);
         let took = done - self.now;
         let guest = &mut self.guests[tenant];
         let hit = matches!(by, ServedBy::ReadHit | ServedBy::CachedWrite);
@@ -657,13 +665,21 @@ impl<'a, S: Source> Run<'a, S> {
         guest.row.hits += u64::from(hit);
         guest.row.sum_ns += took;
         guest.last_done = guest.last_done.max(done);
-        self.control.served(tenant, by, took as f64 / 1e9);
+        self.control.served(tenant, by, alone as f64 / 1e9);
+        let left = self.traffic.written_back().count() as u64;
+        if left > 0 {
+            self.control.written_back(tenant, left, waited as f64 / 1e9);
+        }
         self.requests += 1;
         done
     }
 
     /// Decisions are due: ask for them, and carry them out.
     fn decide(&mut self) {
+        if !self.control.must_decide(self.seconds()) {
+            self.control.look(self.seconds());
+            return;
+        }
         let count = self.guests.len();
         let usages: Vec<CacheUse> = (0..count).map(|tenant| self.store.usage(tenant)).collect();
         let before = cpu();
@@ -684,7 +700,7 @@ impl<'a, S: Source> Run<'a, S> {
         }
         self.traffic.clear();
         self.store.apply(self.control.positions(), &mut self.traffic);
-        self.write_backs(0);
+        self.drain();
         for tenant in 0..self.guests.len() {
             self.begin_row(tenant);
         }
@@ -749,7 +765,7 @@ impl<'a, S: Source> Run<'a, S> {
             }
             self.traffic.clear();
             self.store.move_in(tenant, &mut self.traffic);
-            self.write_backs(tenant);
+            self.drain();
             let brought = self.traffic.brought.len() as u64;
             let mut moves: Vec<_> = runs(&self.traffic.brought, |_| true).collect();
             moves.reverse();
@@ -765,6 +781,33 @@ impl<'a, S: Source> Run<'a, S> {
         }
         if let (Population::Batched { seconds }, true) = (self.profile.population, self.is_somebody_left()) {
             self.events.push(Reverse((self.now + ns(seconds).max(1), Event::Mover)));
+        }
+    }
+
+    /// What left because of a decision is written back, a few runs at a time: nobody waits for it.
+    fn drain(&mut self) {
+        let mut keys: Vec<u64> = self.traffic.written_back().collect();
+        keys.sort_unstable();
+        for (place, length) in runs(&keys, |_| true) {
+            let owner = self.owners[(place >> 32) as usize];
+            let guest = &mut self.guests[owner];
+            guest.count.backing_writes += length;
+            guest.drains.push((place, length));
+            if guest.draining < MOVES {
+                guest.draining += 1;
+                self.events.push(Reverse((self.now, Event::Drained(owner))));
+            }
+        }
+    }
+
+    fn go_on_draining(&mut self, tenant: usize) {
+        match self.guests[tenant].drains.pop() {
+            Some((place, length)) => {
+                self.machine.ssd(self.now, Op::Read, place, length);
+                let done = self.machine.backing(tenant, self.now, Op::Write, place, length);
+                self.events.push(Reverse((done, Event::Drained(tenant))));
+            }
+            None => self.guests[tenant].draining -= 1,
         }
     }
 
@@ -842,6 +885,8 @@ impl<S> Guest<S> {
             stream: (0, u64::MAX, 0),
             moves: Vec::new(),
             moving: 0,
+            drains: Vec::new(),
+            draining: 0,
             occupied_ns: 0.0,
             quota_ns: 0.0,
             since: 0,

@@ -17,6 +17,9 @@ pub struct Advice {
 /// A latency that falls by less than this share is none that anybody would notice, however little more it costs.
 const GAIN_MIN: f64 = 0.01;
 
+/// A budget of SSD writes is kept to within this: an SSD that is written just as much as it may be lives as long as it is to.
+const KEPT: f64 = 0.98;
+
 /// The share by which the latency falls from one offer to another, and that by which the cost rises.
 fn step(from: &Offer, to: &Offer) -> (f64, f64) {
     let gain = if from.latency > 0.0 { 1.0 - to.latency / from.latency } else { 0.0 };
@@ -31,7 +34,7 @@ fn is_worth_it(from: &Offer, to: &Offer, worth: f64) -> bool {
 
 /// From the cheapest that lives long enough, go on to the next that is worth its price until there is none. None without offers.
 pub fn advise(offers: &[Offer], years: f64, worth: f64) -> Option<Advice> {
-    let lives = |offer: &Offer| offer.years.is_none_or(|lives| lives >= years);
+    let lives = |offer: &Offer| offer.years.is_none_or(|lives| lives >= years * KEPT);
     let some_live = offers.iter().any(lives);
     let mut order: Vec<usize> = (0..offers.len()).filter(|&at| !some_live || lives(&offers[at])).collect();
     // Of those that cost the same, the one that may be written least: what it lacks must show.
@@ -140,6 +143,8 @@ mod tests {
             gib == 1 && reason.ends_with("None of them lives for 5 years: this one is worn out after 1.0."),
             "{reason}"
         );
+        let kept = [offer(1, 1.0, 10e-3, 4.95), offer(2, 1.0, 10e-3, 6.0)];
+        assert_eq!(best(&kept, 0.1).0, 1);
         assert_eq!(advise(&[], 5.0, 0.1), None);
     }
 }

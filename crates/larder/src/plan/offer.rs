@@ -48,6 +48,15 @@ pub struct Offer {
     pub years: Option<f64>,
     /// Price of one request per second, where there are prices.
     pub price_per_iops: Option<f64>,
+    /// Mean seconds of a request if it may be written as much as brings anything.
+    #[serde(rename = "unlimited_mean_latency_seconds")]
+    pub free_latency: f64,
+    /// Bytes written to it in a day then.
+    #[serde(rename = "unlimited_ssd_write_bytes_per_day")]
+    pub free_writes_per_day: f64,
+    /// Years until it is worn out then.
+    #[serde(rename = "unlimited_years")]
+    pub free_years: Option<f64>,
 }
 
 fn as_text<S: serde::Serializer>(endurance: &Endurance, to: S) -> Result<S::Ok, S::Error> {
@@ -84,6 +93,19 @@ impl Offer {
             ssd_write_bytes_per_day: written,
             years: endurance.years(result.cache_bytes, warranty_years, written),
             price_per_iops: price.filter(|_| total.iops > 0.0).map(|price| price / total.iops),
+            free_latency: total.mean_latency,
+            free_writes_per_day: written,
+            free_years: endurance.years(result.cache_bytes, warranty_years, written),
+        }
+    }
+
+    /// The same, beside what it would be if it were written without a limit.
+    pub fn beside(self, free: &Self) -> Self {
+        Self {
+            free_latency: free.latency,
+            free_writes_per_day: free.ssd_write_bytes_per_day,
+            free_years: free.years,
+            ..self
         }
     }
 
@@ -111,6 +133,9 @@ impl Offer {
             ssd_write_bytes_per_day: 0.0,
             years: None,
             price_per_iops: None,
+            free_latency: latency,
+            free_writes_per_day: 0.0,
+            free_years: None,
         }
     }
 }

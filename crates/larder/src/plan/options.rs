@@ -70,9 +70,10 @@ pub struct Options {
 }
 
 const AFTER_HELP: &str = "\
-Every size is simulated under every endurance, which the allocator `larder` keeps to as a daily budget of SSD writes. The
-traces are taken for what every day is like: SSD writes per day are those of the run, scaled to a day. An SSD lives as
-long as its rated writes last, which are those of its endurance over the years of its warranty (--years).
+Every size is simulated with the allocator `larder`, first without a limit of SSD writes. The traces are taken for what every
+moment of the SSD's life is like: SSD writes per day are those of the run, scaled to a day, and an SSD lives as long as the
+writes last that it is rated for (drive writes per day: over --years). Where an SSD would be worn out before --years, it is
+simulated again with its endurance as a budget that is kept to; the columns `no limit` tell what it was before.
 
 The recommended SSD: from the cheapest one on, a dearer one is taken as long as it is worth its price (--worth), among
 those that live for --years. Without prices, size stands for price.

@@ -10,15 +10,15 @@ pub const HEADINGS: [&str; 12] = [
     "size",
     "endurance",
     "mean\nlatency",
-    "99 %\nwithin",
     "request\nhits",
-    "read hits\n(blocks)",
     "backing\nIOPS",
     "backing\nbusy",
-    "SSD writes\na day",
+    "SSD writes\nper day",
+    "lives\nyears",
+    "no limit:\nlatency",
     "lives\nyears",
     "price",
-    "price\nper IOPS",
+    "price of\n1000 IOPS",
 ];
 
 /// Years beyond which nobody asks.
@@ -26,27 +26,50 @@ const YEARS_MAX: f64 = 100.0;
 
 /// One offer.
 pub fn row(offer: &Offer) -> [String; 12] {
-    let price = |price: Option<f64>| {
-        price.map_or_else(
-            || "-".into(),
-            |price| format!("{price:.4}").trim_end_matches('0').trim_end_matches('.').to_owned(),
-        )
-    };
     [
         HumanSize(offer.bytes).to_string(),
         offer.endurance.to_string(),
         time(offer.latency),
-        time(offer.p99),
         percent(Some(offer.request_hit_ratio)),
-        percent(Some(offer.read_hit_ratio)),
         compact(offer.backing_iops.round() as u64),
         percent(Some(offer.backing_busy)),
         HumanSize(offer.ssd_write_bytes_per_day.round() as u64).to_string(),
-        offer
-            .years
-            .filter(|&years| years <= YEARS_MAX)
-            .map_or_else(|| "> 100".into(), |years| format!("{years:.1}")),
-        price(offer.price),
-        price(offer.price_per_iops),
+        years(offer.years),
+        time(offer.free_latency),
+        years(offer.free_years),
+        offer.price.map_or_else(|| "-".into(), money),
+        offer.price_per_iops.map_or_else(|| "-".into(), |price| money(price * 1000.0)),
     ]
+}
+
+fn years(years: Option<f64>) -> String {
+    match years {
+        Some(years) if years < 0.095 => format!("{years:.3}"),
+        Some(years) if years <= YEARS_MAX => format!("{years:.1}"),
+        _ => "> 100".into(),
+    }
+}
+
+/// An amount in three digits, or in whole units from a hundred on.
+fn money(amount: f64) -> String {
+    let before = if amount > 0.0 { amount.log10().floor() } else { 0.0 };
+    let digits = (2.0 - before).clamp(0.0, 12.0) as usize;
+    format!("{amount:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_have_three_digits() {
+        assert_eq!(
+            [0.0, 0.001234, 0.5, 9.994, 48.0, 123.4, 12_345.0].map(money),
+            ["0.00", "0.00123", "0.500", "9.99", "48.0", "123", "12345"]
+        );
+        assert_eq!(
+            [None, Some(0.0123), Some(4.96), Some(100.5)].map(years),
+            ["> 100", "0.012", "5.0", "> 100"]
+        );
+    }
 }

@@ -19,6 +19,8 @@ use crate::problem::Problem;
 use crate::table;
 pub use options::Options;
 use report::Report;
+pub use claims::Verdict;
+pub use percent::short;
 use study::{Lab, Study};
 
 /// Run the experiment, and tell what was found.

@@ -33,8 +33,6 @@ pub struct Options {
     /// The trace: a file (compressed or not), `-` for stdin, or `gen:SPEC` for a generated one.
     #[arg(value_name = "TRACE")]
     pub trace: Option<TraceName>,
-    #[command(flatten)]
-    pub asked: Asked,
     /// The trace's format, where its content does not tell.
     #[arg(short, long)]
     pub format: Option<Format>,
@@ -79,12 +77,14 @@ pub struct Options {
     /// Seed of the policies that draw lots.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Take only the first N reads and writes.
+    /// Take only the first N reads and writes (of each tenant).
     #[arg(short = 'n', long, value_name = "N")]
     pub limit: Option<u64>,
     /// Show no progress, and no table.
     #[arg(short, long)]
     pub quiet: bool,
+    #[command(flatten, next_help_heading = "Tenants that share a cache")]
+    pub asked: Asked,
     #[command(flatten, next_help_heading = "Tenants that share a cache")]
     pub division: Division,
     #[command(flatten, next_help_heading = "Tenants that share a cache")]

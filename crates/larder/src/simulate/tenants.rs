@@ -25,17 +25,18 @@ use crate::{output, table};
 pub use found::{FOOTPRINT_BLOCK, bytes};
 use found::{Found, Group};
 pub use grid::table as grid;
-pub use options::{Arrivals, Asked, DEFAULT_ALLOCATOR, Division, Machine, where_it_fits};
+pub use options::{Arrivals, Asked, DEFAULT_ALLOCATOR, Division, Machine, of_a_run, where_it_fits};
 pub use report::busy;
 pub use runs::{Job, all as run_all};
-pub use sources::openers;
+pub use scenario::read as read_scenarios;
+pub use sources::{Opener, openers};
 pub use workload::{Surveyed, Workload, survey, workloads};
 
 /// Simulate what the options ask for, and tell what was found.
 pub fn run(options: &Options) -> Result<(), Problem> {
     let place = options.plot.as_deref().map(plot::Place::new).transpose()?;
     options.json.iter().flatten().map(AsRef::<Path>::as_ref).try_for_each(output::check)?;
-    let all = workloads(&options.asked, &options.arrivals, &[])?;
+    let all = workloads(&options.asked, &options.arrivals, options.limit, &[])?;
     let openers =
         all.iter().map(|workload| openers(workload, options.format)).collect::<Result<Vec<_>, _>>()?;
     let surveys = surveys(options, &all)?;
@@ -53,7 +54,7 @@ pub fn run(options: &Options) -> Result<(), Problem> {
 /// What the traces hold, where anything depends on it; else nothing.
 fn surveys(options: &Options, all: &[Workload]) -> Result<Vec<Surveyed>, Problem> {
     let shares = all.iter().flat_map(|workload| sizes(options, workload)).any(|size| size.is_share());
-    let length = options.division.ssd_write_budget.is_some() && options.arrivals.duration.is_none();
+    let length = options.division.has_budget() && options.arrivals.duration.is_none();
     if !shares && !length {
         return Ok(Vec::new());
     }

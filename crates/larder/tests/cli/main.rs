@@ -3,8 +3,10 @@
 mod analyze;
 mod help;
 mod lab;
+mod plan;
 mod reproduce;
 mod serve;
 mod simulate;
 mod startup_errors;
+mod tenants;
 mod trace;

@@ -54,3 +54,62 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
         .fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
     (count > 0.0).then(|| sum / count)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_sim::tenants::Achieved;
+
+    fn row(predicted: Option<[f64; 3]>, latency: Option<f64>, hits: f64, written: f64) -> DecisionRow {
+        DecisionRow {
+            seconds: 0.0,
+            tenant: 0,
+            quota_blocks: 1,
+            occupied_blocks: 1,
+            caching: "lru".into(),
+            write_policy: "wb".into(),
+            predicted_latency: predicted.map(|[latency, ..]| latency),
+            predicted_request_hit_ratio: predicted.map(|[_, hits, _]| hits),
+            predicted_ssd_writes_per_second: predicted.map(|[.., written]| written),
+            achieved: Achieved {
+                latency,
+                request_hit_ratio: latency.map(|_| hits),
+                iops: 1.0,
+                ssd_writes_per_second: written,
+            },
+            reason: String::new(),
+        }
+    }
+
+    #[test]
+    fn errors_are_means_over_decisions_that_expected_something() {
+        let decisions = vec![
+            row(Some([1.0, 0.5, 90.0]), Some(2.0), 0.6, 100.0),
+            row(Some([5.0, 0.5, 20.0]), Some(4.0), 0.5, 0.0),
+            row(None, Some(9.0), 0.1, 50.0),
+            row(Some([1.0, 1.0, 1.0]), None, 0.0, 0.0),
+        ];
+        let result = TenantsResult {
+            allocator: "a".into(),
+            cache_bytes: 1,
+            block_bytes: 1,
+            epoch_seconds: 1.0,
+            seconds: 1.0,
+            total: larder_sim::tenants::TenantResult::default(),
+            tenants: Vec::new(),
+            decisions,
+            devices: Vec::new(),
+            failed_decisions: 0,
+            failure: None,
+            cpu_seconds: 0.0,
+            control_cpu_seconds: 0.0,
+        };
+        let found = Accuracy::of(&result);
+        let close = |found: Option<f64>, expected: f64| (found.expect("an error") - expected).abs() < 1e-12;
+        assert_eq!(found.decisions, 2);
+        assert!(close(found.latency, (0.5 + 0.25) / 2.0), "{found:?}");
+        assert!(close(found.request_hit_ratio, 0.05), "{found:?}");
+        assert!(close(found.ssd_writes, (10.0 + 20.0) / 100.0), "{found:?}");
+        assert_eq!(Accuracy::of(&TenantsResult { decisions: Vec::new(), ..result }), Accuracy::default());
+    }
+}

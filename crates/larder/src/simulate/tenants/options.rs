@@ -87,7 +87,7 @@ pub struct Division {
     /// Who divides it: names of allocators, or `all` (each but optimal, which is for few tenants) [default: larder].
     #[arg(long, value_name = "A,…", value_delimiter = ',', value_parser = allocator)]
     pub allocator: Vec<String>,
-    /// Let the SSD be written so many times its size a day.
+    /// Let the SSD be written so many times its size a day; a shorter run has its part of that.
     #[arg(long, value_name = "DRIVE WRITES", value_parser = positive, conflicts_with_all = ["tbw", "ssd_write_budget"])]
     pub dwpd: Option<f64>,
     /// Let the SSD be written so many terabytes over --years.
@@ -105,13 +105,18 @@ pub struct Division {
 }
 
 impl Division {
+    /// True if the SSD may not be written as much as anybody likes.
+    pub fn has_budget(&self) -> bool {
+        self.dwpd.is_some() || self.tbw.is_some() || self.ssd_write_budget.is_some()
+    }
+
     /// What a cache of that size may be written; `seconds` is how long the run is, where that is known.
     pub fn budget(&self, cache_bytes: u64, seconds: Option<f64>) -> Result<Option<WriteBudget>, Problem> {
         if let Some(drive_writes) = self.dwpd {
-            return Ok(Some(WriteBudget::dwpd(drive_writes, cache_bytes)));
+            return Ok(Some(of_a_run(WriteBudget::dwpd(drive_writes, cache_bytes), seconds)));
         }
         if let (Some(terabytes), Some(years)) = (self.tbw, self.years) {
-            return Ok(Some(WriteBudget::tbw(terabytes, years)));
+            return Ok(Some(of_a_run(WriteBudget::tbw(terabytes, years), seconds)));
         }
         let Some(bytes) = self.ssd_write_budget else { return Ok(None) };
         let period_seconds = seconds.filter(|&seconds| seconds > 0.0).ok_or_else(|| {
@@ -122,8 +127,18 @@ impl Division {
     }
 }
 
+/// A run that is shorter than the budget's period has its part of it: otherwise the whole day's writes could fall into a minute.
+pub fn of_a_run(budget: WriteBudget, seconds: Option<f64>) -> WriteBudget {
+    match seconds {
+        Some(seconds) if seconds > 0.0 && seconds < budget.period_seconds => {
+            WriteBudget { bytes: budget.bytes * seconds / budget.period_seconds, period_seconds: seconds }
+        }
+        _ => budget,
+    }
+}
+
 /// Options that mean something only where tenants share the cache.
-const WITH_TENANTS: [&str; 22] = [
+const WITH_TENANTS: [&str; 20] = [
     "settings",
     "closed",
     "rate",
@@ -144,8 +159,6 @@ const WITH_TENANTS: [&str; 22] = [
     "years",
     "ssd_write_budget",
     "reasons",
-    "tenants",
-    "scenarios",
 ];
 
 /// Options that mean something only for one trace.
@@ -204,5 +217,37 @@ fn objective(text: &str) -> Result<Objective, String> {
         "total-misses" => Ok(Objective::TotalMisses),
         "iops" => Ok(Objective::Iops),
         _ => Err("there are mean-latency, sum-of-latencies, total-misses, iops".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_of_short_runs_are_parts_of_a_day() {
+        let division = Division { dwpd: Some(2.0), ..Division::default() };
+        let budget = |seconds| division.budget(1000, seconds).expect("a budget").expect("a budget");
+        assert_eq!(budget(Some(864.0)), WriteBudget { bytes: 20.0, period_seconds: 864.0 });
+        for long in [None, Some(86_400.0), Some(1e6)] {
+            assert_eq!(budget(long), WriteBudget { bytes: 2000.0, period_seconds: 86_400.0 });
+        }
+        let whole = Division { ssd_write_budget: Some(77), ..Division::default() };
+        assert_eq!(
+            whole.budget(1000, Some(5.0)).expect("known"),
+            Some(WriteBudget { bytes: 77.0, period_seconds: 5.0 })
+        );
+        assert!(whole.budget(1000, None).is_err());
+        assert_eq!(Division::default().budget(1000, None).expect("none"), None);
+    }
+
+    #[test]
+    fn allocators_come_once() {
+        let of = |names: &[&str]| allocators(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&[]), ["larder"]);
+        assert_eq!(of(&["eci", "static", "eci"]), ["eci", "static"]);
+        let all = of(&["optimal", "all"]);
+        assert_eq!(all.len(), larder_alloc::NAMES.len());
+        assert!(!of(&["all"]).contains(&"optimal".to_owned()));
     }
 }

@@ -67,11 +67,15 @@ pub fn save(place: &Place, all: &[Found<'_>]) -> Result<(), Problem> {
 fn partitions(found: &Found<'_>, run: &TenantsResult) -> Chart {
     let area = |label: &str, blocks: fn(&DecisionRow) -> u32| {
         let of = |row: &DecisionRow| Some(bytes(run, blocks(row).into()) as f64);
-        over_time(run, Axis::new(label, Unit::Bytes).covering(0.0, run.cache_bytes as f64), of).stacked()
+        over_time(run, Axis::new(label, Unit::Bytes).covering(0.0, run.cache_bytes as f64), of, true)
+            .stacked()
     };
-    let latency = over_time(run, Axis::new("Mean latency", Unit::Seconds).covering(0.0, 0.0), |row| {
-        row.achieved.latency
-    });
+    let latency = over_time(
+        run,
+        Axis::new("Mean latency", Unit::Seconds).covering(0.0, 0.0),
+        |row| row.achieved.latency,
+        false,
+    );
     Chart::new(format!("Partitions under {}, cache of {}", run.allocator, HumanSize(run.cache_bytes)))
         .subtitle(format!("{}; a decision every {:.0} s", found.workload.title(), run.epoch_seconds))
         .panel(area("Size", |row| row.quota_blocks))
@@ -79,12 +83,17 @@ fn partitions(found: &Found<'_>, run: &TenantsResult) -> Chart {
         .panel(latency)
 }
 
-fn over_time(run: &TenantsResult, y: Axis, value: impl Fn(&DecisionRow) -> Option<f64>) -> Panel {
+fn over_time(
+    run: &TenantsResult,
+    y: Axis,
+    value: impl Fn(&DecisionRow) -> Option<f64>,
+    steps: bool,
+) -> Panel {
     let panel = Panel::new(Axis::new("Time", Unit::Seconds), y);
     run.tenants.iter().enumerate().fold(panel, |panel, (at, tenant)| {
         let rows = run.decisions.iter().filter(|row| row.tenant == at);
-        let points = rows.filter_map(|row| Some((row.seconds, value(row)?)));
-        panel.series(Series::new(&tenant.name, points).steps_until(run.seconds))
+        let series = Series::new(&tenant.name, rows.filter_map(|row| Some((row.seconds, value(row)?))));
+        panel.series(if steps { series.steps_until(run.seconds) } else { series })
     })
 }
 

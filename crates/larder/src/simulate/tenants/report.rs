@@ -59,11 +59,14 @@ fn head(found: &Found<'_>) -> String {
     head
 }
 
-/// A size of the cache in the first line of its group, with its share of the footprint where that is known.
-fn size(found: &Found<'_>, group: &Group<'_>, at: usize) -> String {
-    let share =
-        found.share(group.cache_bytes).map_or_else(String::new, |share| format!(" ({:.0} %)", share * 100.0));
-    if at > 0 { String::new() } else { format!("{}{share}", HumanSize(group.cache_bytes)) }
+/// A size of the cache with its share of the footprint, where that is known; nothing but in the first line of its group.
+fn size_and_share(found: &Found<'_>, group: &Group<'_>, at: usize) -> String {
+    let share = found.share(group.cache_bytes).map(|share| format!(" ({:.0} %)", share * 100.0));
+    if at > 0 { String::new() } else { size(group, at) + &share.unwrap_or_default() }
+}
+
+fn size(group: &Group<'_>, at: usize) -> String {
+    if at > 0 { String::new() } else { HumanSize(group.cache_bytes).to_string() }
 }
 
 /// A column over the runs of a group: how it reads, what it is, and whether less of it is better; not, where neither is.
@@ -80,7 +83,7 @@ fn columns<const N: usize, const M: usize>(found: &Found<'_>, columns: [Column; 
             })
             .collect();
         let row = |at: usize| {
-            let fixed = [size(found, group, at), group.runs[at].allocator.clone()];
+            let fixed = [size_and_share(found, group, at), group.runs[at].allocator.clone()];
             let mut row = fixed.into_iter().chain(cells.iter().map(|cells| cells[at].clone()));
             std::array::from_fn(|_| row.next().unwrap_or_default())
         };
@@ -92,8 +95,16 @@ fn columns<const N: usize, const M: usize>(found: &Found<'_>, columns: [Column; 
 fn latencies(found: &Found<'_>, width: u16) -> String {
     const COLUMNS: [Column; 8] = [
         (|run| time(run.total.mean_latency), |run| run.total.mean_latency, Some(true)),
-        (|run| time(run.total.mean_read_latency), |run| run.total.mean_read_latency, Some(true)),
-        (|run| time(run.total.mean_write_latency), |run| run.total.mean_write_latency, Some(true)),
+        (
+            |run| some(run.total.read_requests, run.total.mean_read_latency),
+            |run| run.total.mean_read_latency,
+            Some(true),
+        ),
+        (
+            |run| some(run.total.requests - run.total.read_requests, run.total.mean_write_latency),
+            |run| run.total.mean_write_latency,
+            Some(true),
+        ),
         (|run| time(run.total.p50_latency), |run| run.total.p50_latency, Some(true)),
         (|run| time(run.total.p99_latency), |run| run.total.p99_latency, Some(true)),
         (|run| compact(run.total.iops.round() as u64), |run| run.total.iops, Some(false)),
@@ -155,6 +166,11 @@ fn costs(found: &Found<'_>, width: u16) -> String {
     table(headings, columns::<9, 11>(found, COLUMNS), &[1], width)
 }
 
+/// The mean over so many requests.
+fn some(requests: u64, mean: f64) -> String {
+    if requests > 0 { time(mean) } else { "-".into() }
+}
+
 fn written(run: &TenantsResult, blocks: u64) -> String {
     HumanSize(bytes(run, blocks)).to_string()
 }
@@ -195,7 +211,7 @@ fn tenants(found: &Found<'_>, width: u16) -> String {
     };
     let of_group = |group: &Group<'_>| {
         let runs = group.runs.iter().enumerate();
-        runs.flat_map(|(at, run)| of_run(size(found, group, at), run)).collect::<Vec<_>>()
+        runs.flat_map(|(at, run)| of_run(size(group, at), run)).collect::<Vec<_>>()
     };
     table(headings, found.groups.iter().flat_map(of_group), &[1, 2], width)
 }
@@ -237,7 +253,7 @@ fn accuracies(found: &Found<'_>) -> Vec<[String; 6]> {
         })
     };
     let of_group = |group: &Group<'_>| {
-        group.runs.iter().filter_map(|run| of_run(size(found, group, 0), run)).collect::<Vec<_>>()
+        group.runs.iter().filter_map(|run| of_run(size(group, 0), run)).collect::<Vec<_>>()
     };
     found.groups.iter().flat_map(of_group).collect()
 }
@@ -254,7 +270,7 @@ fn decisions(found: &Found<'_>, whole: bool, width: u16) -> String {
     };
     let of_group = |group: &Group<'_>| {
         let runs = group.runs.iter().enumerate();
-        runs.flat_map(|(at, run)| of_run(size(found, group, at), run)).collect::<Vec<_>>()
+        runs.flat_map(|(at, run)| of_run(size(group, at), run)).collect::<Vec<_>>()
     };
     table(headings, found.groups.iter().flat_map(of_group), &[1, 2, 5, 6], width)
 }

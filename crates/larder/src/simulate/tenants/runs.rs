@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
+use larder_daemon::units::HumanSize;
 use larder_sim::Progress;
 use larder_sim::tenants::{TenantsError, TenantsPlan, TenantsResult, simulate_tenants};
 use larder_trace::TraceError;
@@ -62,10 +63,10 @@ fn one(job: &Job<'_>, done: &AtomicU64, bar: &Bar) -> Result<TenantsResult, Prob
         before = progress.requests;
         bar.tell(Progress { requests: done.fetch_add(more, Ordering::Relaxed) + more });
     };
-    simulate_tenants(&job.plan, &sources, told).map_err(problem)
+    simulate_tenants(&job.plan, &sources, told).map_err(|error| problem(error, &job.plan))
 }
 
-fn problem(error: TenantsError<TraceError>) -> Problem {
+fn problem(error: TenantsError<TraceError>, plan: &TenantsPlan) -> Problem {
     let help = match error {
         TenantsError::Source { tenant, error } => {
             return Problem::from(error).about(format_args!("tenant {tenant}"));
@@ -81,5 +82,9 @@ fn problem(error: TenantsError<TraceError>) -> Problem {
             "name tenants with their traces: --tenant NAME=TRACE"
         }
     };
-    Problem::new(error, help)
+    Problem::new(error, help).about(format_args!(
+        "{}, cache of {}",
+        plan.allocator,
+        HumanSize(plan.cache_bytes)
+    ))
 }

@@ -72,9 +72,7 @@ pub fn load(text: &str) -> Result<Vec<Workload>, Problem> {
         )
     };
     let content = fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    let file: File =
-        toml::from_str(&content).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
-    let all = workloads(&file, path.parent().unwrap_or(Path::new(""))).map_err(wrong)?;
+    let all = read(&content, path.parent().unwrap_or(Path::new(""))).map_err(wrong)?;
     let Some(name) = name else { return Ok(all) };
     let names: Vec<_> = all.iter().filter_map(|workload| workload.scenario.clone()).collect();
     let found: Vec<_> =
@@ -83,6 +81,12 @@ pub fn load(text: &str) -> Result<Vec<Workload>, Problem> {
         return Err(wrong(format!("no scenario is called {name:?}; there are {}", names.join(", "))));
     }
     Ok(found)
+}
+
+/// The scenarios of a file's content; the folder is what paths in it are relative to.
+pub fn read(content: &str, folder: &Path) -> Result<Vec<Workload>, String> {
+    let file: File = toml::from_str(content).map_err(|error| error.to_string().trim_end().to_owned())?;
+    workloads(&file, folder)
 }
 
 fn workloads(file: &File, folder: &Path) -> Result<Vec<Workload>, String> {
@@ -154,8 +158,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Result<Vec<Workload>, String> {
-        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
-        workloads(&file, Path::new("far/away"))
+        read(text, Path::new("far/away"))
     }
 
     const TWO: &str = r#"

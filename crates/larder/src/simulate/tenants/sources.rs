@@ -1,8 +1,9 @@
 //! The traces of tenants, opened anew for every run.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use larder_trace::{Format, GeneratorSpec, Trace, TraceError};
+use larder_trace::{Format, GeneratorSpec, Request, Trace, TraceError};
 
 use super::workload::Workload;
 use crate::input::Input;
@@ -16,6 +17,8 @@ pub enum Opener {
     File(PathBuf, Option<Format>),
     /// Requests made on the spot.
     Generated(GeneratorSpec),
+    /// Requests in memory, for many runs over the same ones.
+    Held(Arc<[Request]>),
 }
 
 impl Opener {
@@ -24,6 +27,7 @@ impl Opener {
         let input = match self {
             Self::File(path, format) => Input::Trace(Box::new(Trace::open(path, *format)?)),
             Self::Generated(spec) => Input::Generated(Box::new(spec.open()), spec.volumes()),
+            Self::Held(requests) => Input::Held(Arc::clone(requests), 0),
         };
         Ok(Requests::Other(input))
     }

@@ -96,7 +96,7 @@ impl Workload {
     }
 
     /// What cannot be simulated is told before the work.
-    fn check(&self, arrivals: &Arrivals) -> Result<(), Problem> {
+    fn check(&self, arrivals: &Arrivals, limit: Option<u64>) -> Result<(), Problem> {
         if self.tenants.len() > TENANTS_MAX {
             let what = format!(
                 "{} tenants are too many: {TENANTS_MAX} can be simulated together",
@@ -109,7 +109,7 @@ impl Workload {
                 let what = format!("two tenants are called {}", tenant.name);
                 return Err(Problem::new(what, "give each a name of its own"));
             }
-            tenant.check(arrivals)?;
+            tenant.check(arrivals, limit)?;
         }
         Ok(())
     }
@@ -148,14 +148,14 @@ impl Workload {
 }
 
 impl Tenant {
-    fn check(&self, arrivals: &Arrivals) -> Result<(), Problem> {
+    fn check(&self, arrivals: &Arrivals, limit: Option<u64>) -> Result<(), Problem> {
         let about =
             |what: &str, help: &str| Err(Problem::new(format_args!("tenant {}: {what}", self.name), help));
         if let Some(why) = self.settings.contradiction() {
             return about(why, "leave one of the two out");
         }
-        if self.settings.is_endless() && arrivals.duration.is_none() {
-            return about("it goes on for ever", "give it a stop, or the run a --duration");
+        if self.settings.is_endless() && arrivals.duration.is_none() && limit.is_none() {
+            return about("it goes on for ever", "give it a stop, or the run a --duration or a --limit");
         }
         if metered::is_passing(&self.trace) {
             let what = format!(
@@ -169,7 +169,12 @@ impl Tenant {
 }
 
 /// The workloads that are asked for, checked.
-pub fn workloads(asked: &Asked, arrivals: &Arrivals, traces: &[TraceName]) -> Result<Vec<Workload>, Problem> {
+pub fn workloads(
+    asked: &Asked,
+    arrivals: &Arrivals,
+    limit: Option<u64>,
+    traces: &[TraceName],
+) -> Result<Vec<Workload>, Problem> {
     let tenants = asked.tenants.iter().map(|named| Tenant {
         name: named.name.clone(),
         trace: named.trace.clone(),
@@ -189,7 +194,7 @@ pub fn workloads(asked: &Asked, arrivals: &Arrivals, traces: &[TraceName]) -> Re
     }
     for workload in &mut all {
         workload.set(arrivals)?;
-        workload.check(arrivals)?;
+        workload.check(arrivals, limit)?;
     }
     Ok(all)
 }
@@ -251,4 +256,57 @@ fn summary(
         larder_sim::survey(opened.source, block, limit, Futures::default(), |progress| bar.tell(progress))?;
     bar.finish();
     Ok(survey.summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+
+    fn traces(names: &[&str]) -> Vec<TraceName> {
+        names.iter().map(|&name| OsString::from(name).into()).collect()
+    }
+
+    fn arrivals(settings: &[&str]) -> Arrivals {
+        let settings = settings.iter().map(|text| text.parse().expect(text)).collect();
+        Arrivals { settings, ..Arrivals::default() }
+    }
+
+    fn one(settings: &[&str], of: &[&str]) -> Result<Workload, Problem> {
+        let all = workloads(&Asked::default(), &arrivals(settings), None, &traces(of))?;
+        Ok(all.into_iter().next().expect("a workload"))
+    }
+
+    #[test]
+    fn tenants_are_called_like_their_traces() {
+        let workload = one(
+            &["web-2.rate=2"],
+            &["a/web.csv", "b/web.csv.gz", "gen:uniform:blocks=1,requests=1", "my trace.csv"],
+        )
+        .expect("four");
+        let names: Vec<_> = workload.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
+        assert_eq!(names, ["web", "web-2", "gen", "my_trace"]);
+        assert_eq!(
+            workload.tenants[1].settings.pace(Pace::Closed { outstanding: 1 }),
+            Pace::Open { rate: 2.0 }
+        );
+        assert_eq!(workload.title(), "web + web-2 + gen + my_trace");
+    }
+
+    #[test]
+    fn the_length_of_a_run_follows_from_the_traces() {
+        let surveyed = Surveyed { elapsed_ns: vec![100_000_000_000, 60_000_000_000], ..Surveyed::default() };
+        let of = |settings: &[&str]| {
+            let workload = one(settings, &["a.csv", "b.csv"]).expect("two");
+            workload.seconds(&arrivals(settings), Some(&surveyed))
+        };
+        assert_eq!(of(&[]), Some(100.0));
+        assert_eq!(of(&["b.start=90s"]), Some(150.0));
+        assert_eq!(of(&["a.rate=4", "b.start=90s", "b.stop=2min"]), Some(120.0));
+        assert_eq!(of(&["a.outstanding=2"]), None);
+        assert_eq!(of(&["a.outstanding=2", "a.stop=200s"]), Some(200.0));
+        assert_eq!(of(&["b.loop=yes", "b.stop=3min"]), Some(180.0));
+        let given = Arrivals { duration: Some(7.0), ..Arrivals::default() };
+        assert_eq!(one(&[], &["a.csv"]).expect("one").seconds(&given, None), Some(7.0));
+    }
 }

@@ -1,0 +1,161 @@
+//! The runs: every scenario and size under every allocator, then `larder` again under the two budgets.
+
+use std::sync::Arc;
+
+use larder_alloc::control::WriteBudget;
+use larder_sim::tenants::{Caching, TenantsResult};
+
+use crate::problem::Problem;
+use crate::reproduce::bench::{Bench, Held, Trial, footprint_blocks};
+use crate::reproduce::common::Common;
+use crate::simulate::size;
+use crate::simulate::tenants::{Arrivals, Common as Plain, FOOTPRINT_BLOCK, Workload, plan};
+
+/// Chooses samples and lots.
+const SEED: u64 = 1;
+
+/// The share of Centaur's SSD writes that `larder` may use.
+pub const SHARE_OF_CENTAUR: f64 = 0.35;
+
+/// How everything is run.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    /// Devices and limits.
+    pub common: &'a Common,
+    /// Who is compared.
+    pub allocators: &'a [&'static str],
+}
+
+/// A scenario at a size of the cache.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The cache as a share of the joint footprint, from 0 to 1.
+    pub share: f64,
+    /// Bytes of the cache.
+    pub cache_bytes: u64,
+    /// A run for each allocator.
+    pub runs: Vec<TenantsResult>,
+    /// `larder` with what ECI-Cache wrote.
+    pub as_eci: Budgeted,
+    /// `larder` with a share of what Centaur wrote.
+    pub below_centaur: Budgeted,
+}
+
+/// A run of `larder` under a budget.
+#[derive(Clone, Debug)]
+pub struct Budgeted {
+    /// Bytes that may be written to the SSD during the run.
+    pub budget_bytes: f64,
+    /// The run.
+    pub run: TenantsResult,
+}
+
+impl Budgeted {
+    /// SSD writes as a share of the budget; none where there was no budget at all.
+    pub fn used(&self) -> Option<f64> {
+        (self.budget_bytes > 0.0).then(|| written(&self.run) / self.budget_bytes)
+    }
+}
+
+impl Row {
+    /// The run of an allocator that is always compared.
+    pub fn of(&self, allocator: &str) -> Option<&TenantsResult> {
+        self.runs.iter().find(|run| run.allocator == allocator)
+    }
+}
+
+/// Bytes written to the SSD.
+pub fn written(run: &TenantsResult) -> f64 {
+    run.total.ssd_writes.total as f64 * f64::from(run.block_bytes)
+}
+
+/// A place in the table, before anything has run there.
+struct Place<'a> {
+    workload: &'a Workload,
+    traces: Vec<Held>,
+    footprint_bytes: u64,
+    cache_bytes: u64,
+}
+
+/// All rows, in the order of the scenarios and of the sizes.
+pub fn find(
+    bench: &mut Bench<'_>,
+    setting: Setting<'_>,
+    workloads: &[Workload],
+) -> Result<Vec<Row>, Problem> {
+    let mut places = Vec::new();
+    for workload in workloads {
+        places.extend(places_of(bench, workload)?);
+    }
+    let trials = |place: &Place<'_>| {
+        let trials = setting.allocators.iter().map(|allocator| place.trial(setting, allocator, None));
+        trials.collect::<Vec<_>>()
+    };
+    let free = bench.run(places.iter().flat_map(trials).collect())?;
+    let free: Vec<_> = free.chunks(setting.allocators.len()).collect();
+    let budgets: Vec<_> = free.iter().flat_map(|runs| budgets(runs)).collect();
+    let held = budgets.iter().enumerate().map(|(at, &budget)| {
+        // Two for each place.
+        places[at / 2].trial(setting, larder_alloc::Larder::NAME, Some(budget))
+    });
+    let held = bench.run(held.collect())?;
+    let mut held =
+        held.into_iter().zip(budgets).map(|(run, budget)| Budgeted { budget_bytes: budget.bytes, run });
+    let rows = places.iter().zip(free).map_while(|(place, runs)| {
+        let (as_eci, below_centaur) = (held.next()?, held.next()?);
+        Some(place.row(runs.to_vec(), as_eci, below_centaur))
+    });
+    Ok(rows.collect())
+}
+
+fn places_of<'a>(bench: &mut Bench<'_>, workload: &'a Workload) -> Result<Vec<Place<'a>>, Problem> {
+    let traces = workload.tenants.iter().map(|tenant| bench.trace(&tenant.trace));
+    let traces = traces.collect::<Result<Vec<_>, _>>()?;
+    let block = workload.block.unwrap_or(FOOTPRINT_BLOCK);
+    let footprint = footprint_blocks(&traces, block)?;
+    let bytes = u64::from(block.bytes());
+    let place = |blocks| Place {
+        workload,
+        traces: traces.iter().map(Arc::clone).collect(),
+        footprint_bytes: footprint * bytes,
+        cache_bytes: blocks * bytes,
+    };
+    Ok(size::resolve(&workload.sizes, block, footprint)?.into_iter().map(place).collect())
+}
+
+/// What ECI-Cache wrote, and a share of what Centaur wrote, each over its whole run.
+fn budgets(runs: &[TenantsResult]) -> [WriteBudget; 2] {
+    [(larder_alloc::Eci::NAME, 1.0), (larder_alloc::Centaur::NAME, SHARE_OF_CENTAUR)].map(|(name, share)| {
+        let run = runs.iter().find(|run| run.allocator == name);
+        WriteBudget {
+            bytes: share * run.map_or(0.0, written),
+            period_seconds: run.map_or(0.0, |run| run.seconds),
+        }
+    })
+}
+
+impl Place<'_> {
+    fn trial(&self, setting: Setting<'_>, allocator: &str, budget: Option<WriteBudget>) -> Trial {
+        let caching =
+            Caching { block: self.workload.block, epoch_seconds: self.workload.epoch, ..Caching::default() };
+        let plain = Plain { limit: setting.common.limit(), seed: SEED, caching };
+        let machine = setting.common.machine();
+        let mut plan =
+            plan(self.workload, &Arrivals::default(), &machine, allocator, self.cache_bytes, plain);
+        plan.budget = budget;
+        Trial { plan, traces: self.traces.clone() }
+    }
+
+    fn row(&self, runs: Vec<TenantsResult>, as_eci: Budgeted, below_centaur: Budgeted) -> Row {
+        Row {
+            scenario: self.workload.title(),
+            share: self.cache_bytes as f64 / self.footprint_bytes.max(1) as f64,
+            cache_bytes: self.cache_bytes,
+            runs,
+            as_eci,
+            below_centaur,
+        }
+    }
+}
