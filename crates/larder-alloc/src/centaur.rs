@@ -67,7 +67,7 @@ impl Allocator for Centaur {
         profile()
     }
 
-    fn needs(&self) -> Needs {
+    fn needs(&self, _limited_writes: bool) -> Needs {
         needs()
     }
 

@@ -129,7 +129,7 @@ impl ControlLoop {
         profile: Profile,
         tenants: Vec<ControlTenant>,
     ) -> Self {
-        let needs = allocator.needs();
+        let needs = allocator.needs(config.budget.is_some());
         let observers = (0..).zip(&tenants).map(|(at, _)| Observer::new(&config, &needs, at)).collect();
         let nothing = Decision { quota_blocks: 0, mode: profile.mode, predicted: None, reason: String::new() };
         let absent = Position { decision: nothing, findings: None, present: false };

@@ -42,7 +42,7 @@ fn live(name: &str, world: &World) -> Result<(), TestCaseError> {
     let (mut allocator, mut twin) = (new()?, new()?);
     let mut hosts: BTreeMap<&str, Host> = BTreeMap::new();
     let mut standings: BTreeMap<&str, Standing> = BTreeMap::new();
-    let (needs, start) = (allocator.needs(), allocator.profile().mode);
+    let (needs, start) = (allocator.needs(true), allocator.profile().mode);
     for epoch in &world.epochs {
         let present = || world.members.iter().zip(epoch).filter(|(_, doing)| !matches!(doing, Doing::Gone));
         hosts.retain(|name, _| present().any(|(member, _)| member.name == *name));

@@ -28,7 +28,7 @@ use larder_policy::spec::{AdmissionSpec, CachingSpec, PolicySpec};
 use crate::bounds::Bounds;
 use crate::optimal::Room;
 use crate::{
-    AllocError, Allocator, Candidates, Choice, Constraints, Decision, Mode, Needs, Profile, Tenant,
+    AllocError, Allocator, Candidates, Choice, Constraints, Decision, Layout, Mode, Needs, Profile, Tenant,
     WritePolicy,
 };
 use memory::{Known, Memory};
@@ -52,22 +52,25 @@ impl Allocator for Larder {
     }
 
     fn profile(&self) -> Profile {
-        Profile { memory: 0.5, learns_quickly: true, ..Profile::default() }
+        // Until something is known about a tenant, it gets what does well with most.
+        let mode = Mode { caching: plain(PolicySpec::S3Fifo), write: WritePolicy::WriteBack };
+        let layout = Layout::Lending;
+        Profile { layout, mode, memory: 0.5, learns_quickly: true, ..Profile::default() }
     }
 
-    /// LRU under every write policy that can be chosen, and ARC and LARC.
-    fn needs(&self) -> Needs {
-        let modes = [
-            (PolicySpec::Arc, WritePolicy::WriteBack),
-            (PolicySpec::Larc, WritePolicy::WriteBack),
-            (PolicySpec::Larc, WritePolicy::ReadOnly),
+    /// LRU under every write policy that can be chosen; S3-FIFO and LIRS, which scans do not harm; and where writes to the SSD are limited, LARC, which lets in
+    /// only what comes again.
+    fn needs(&self, limited_writes: bool) -> Needs {
+        let mut modes = vec![
+            (PolicySpec::S3Fifo, WritePolicy::WriteBack),
+            (PolicySpec::Lirs, WritePolicy::WriteBack),
         ];
-        let mode = |(policy, write)| {
-            Some(Mode { caching: CachingSpec::new(policy, AdmissionSpec::Always).ok()?, write })
-        };
+        if limited_writes {
+            modes.extend([(PolicySpec::Larc, WritePolicy::WriteBack), (PolicySpec::Larc, WritePolicy::ReadOnly)]);
+        }
         Needs {
             curves: vec![CurvePolicy::WriteBack, CurvePolicy::WriteThrough, CurvePolicy::ReadOnly],
-            bank: modes.into_iter().filter_map(mode).collect(),
+            bank: modes.into_iter().map(|(policy, write)| Mode { caching: plain(policy), write }).collect(),
             effective: false,
         }
     }
@@ -100,6 +103,11 @@ impl Allocator for Larder {
         };
         Ok((0..tenants.len()).map(decide).collect())
     }
+}
+
+/// A replacement policy with the admission that belongs to it.
+fn plain(policy: PolicySpec) -> CachingSpec {
+    CachingSpec::new(policy, AdmissionSpec::Always).unwrap_or_default()
 }
 
 /// What is chosen for one tenant.

@@ -84,8 +84,9 @@ pub trait Allocator {
     /// What the cache is like that it decides about, unless the user says otherwise.
     fn profile(&self) -> Profile;
 
-    /// What has to be observed for it.
-    fn needs(&self) -> Needs {
+    /// What has to be observed for it, with a budget of SSD writes or without.
+    fn needs(&self, limited_writes: bool) -> Needs {
+        let _ = limited_writes;
         Needs { curves: vec![CurvePolicy::WriteThrough], ..Needs::default() }
     }
 

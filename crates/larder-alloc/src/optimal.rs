@@ -48,7 +48,7 @@ impl Allocator for Optimal {
     }
 
     /// LRU under every write policy, and the same behind LARC's and a second-access admission.
-    fn needs(&self) -> Needs {
+    fn needs(&self, _limited_writes: bool) -> Needs {
         let admissions = [AdmissionSpec::Larc, AdmissionSpec::Nth(2)];
         let cachings = admissions.into_iter().filter_map(|one| CachingSpec::new(PolicySpec::Lru, one).ok());
         let writes = [WritePolicy::WriteBack, WritePolicy::WriteThrough, WritePolicy::ReadOnly];

@@ -13,6 +13,9 @@ pub enum Layout {
     Unified,
     /// Each tenant has its own.
     Partitioned,
+    /// Each tenant has its own, and what a tenant does not use of its quota is lent to those who are at theirs: a quota is what a tenant gets back as soon as it
+    /// wants it, from whoever is most above its own.
+    Lending,
     /// This share of the cache (0 to 1) is divided among the tenants, the rest takes what leaves their parts.
     Combined {
         /// The share.

@@ -96,7 +96,7 @@ impl Allocator for Scave {
         }
     }
 
-    fn needs(&self) -> Needs {
+    fn needs(&self, _limited_writes: bool) -> Needs {
         Needs { effective: true, ..Needs::default() }
     }
 

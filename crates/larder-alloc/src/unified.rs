@@ -27,7 +27,7 @@ impl Allocator for Unified {
         Profile { layout: Layout::Unified, ..Profile::default() }
     }
 
-    fn needs(&self) -> Needs {
+    fn needs(&self, _limited_writes: bool) -> Needs {
         Needs::default()
     }
 

@@ -19,6 +19,7 @@ mod batched;
 mod combined;
 mod device;
 mod latency;
+mod lending;
 mod machine;
 mod plan;
 mod result;

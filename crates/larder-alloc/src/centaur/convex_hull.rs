@@ -39,7 +39,7 @@ impl Allocator for ConvexHull {
         profile()
     }
 
-    fn needs(&self) -> Needs {
+    fn needs(&self, _limited_writes: bool) -> Needs {
         needs()
     }
 

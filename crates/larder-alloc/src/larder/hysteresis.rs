@@ -21,6 +21,8 @@ use crate::{Constraints, Mode, Tenant};
 const EPOCHS_MAX: f64 = 8.0;
 /// What another mode must be better by, as a share of the latency.
 const MODE_MARGIN: f64 = 0.01;
+/// What another write policy must be better by: who takes the writes changes what both devices do, which no curve knows.
+const WRITE_MARGIN: f64 = 0.05;
 
 /// A change that turns out to be wrong is taken back: blocks are filled twice.
 const BOTH_WAYS: f64 = 2.0;
@@ -50,7 +52,11 @@ impl Standing {
 
     /// Changes to the sizes of one way.
     pub(super) fn to(&self, way: &Way) -> Change {
-        let margin = if way.mode == self.mode { 0.0 } else { MODE_MARGIN };
+        let margin = match way.mode == self.mode {
+            true => 0.0,
+            false if way.mode.write == self.mode.write => MODE_MARGIN,
+            false => WRITE_MARGIN,
+        };
         Change { margin, held: self.held, latency: way.at(self.held).latency, per_block: self.per_block }
     }
 }

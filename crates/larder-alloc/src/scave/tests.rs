@@ -183,7 +183,7 @@ fn the_mode_is_the_papers() {
     let profile = Scave::default().profile();
     assert_eq!(profile.mode.caching.to_string(), "clock");
     assert_eq!(profile.mode.write, WritePolicy::WriteThroughNoAllocate);
-    let needs = Scave::default().needs();
+    let needs = Scave::default().needs(false);
     assert!(needs.effective && needs.curves.is_empty() && needs.bank.is_empty());
 }
 

@@ -5,8 +5,11 @@ use std::collections::VecDeque;
 use super::device::{Device, Op};
 use super::{Backing, DeviceSpec, DeviceUse, TenantsPlan};
 
-/// The part of the cache that may be on its way to the backing for each tenant; what makes more leave waits for the first of it.
-const WRITE_BACK_PART: u64 = 64;
+/// The part of the cache that may wait for being written back for each tenant; what makes more leave waits until it does not.
+const BACKLOG_PART: u64 = 16;
+
+/// The part of what a backing serves at a time that writes back for one tenant: the others' reads are not to wait for it.
+const CLEANER_PART: u32 = 2;
 
 /// The devices.
 pub(super) struct Machine {
@@ -14,9 +17,11 @@ pub(super) struct Machine {
     backings: Vec<Device>,
     shared: bool,
     block_bytes: u64,
-    /// When the write-backs of each tenant are done.
-    write_backs: Vec<VecDeque<u64>>,
-    write_backs_max: usize,
+    backing: DeviceSpec,
+    /// What waits for being written back, by tenant: when each run is done, and its blocks; and the blocks in all.
+    backlogs: Vec<VecDeque<(u64, u64)>>,
+    waiting: Vec<u64>,
+    backlog_max: u64,
 }
 
 impl Machine {
@@ -28,8 +33,10 @@ impl Machine {
             backings: (0..backings).map(|_| Device::new(plan.backing)).collect(),
             shared,
             block_bytes: block_bytes.into(),
-            write_backs: vec![VecDeque::new(); plan.tenants.len()],
-            write_backs_max: (plan.cache_bytes / u64::from(block_bytes) / WRITE_BACK_PART).max(1) as usize,
+            backing: plan.backing,
+            backlogs: vec![VecDeque::new(); plan.tenants.len()],
+            waiting: vec![0; plan.tenants.len()],
+            backlog_max: (plan.cache_bytes / u64::from(block_bytes) / BACKLOG_PART).max(1),
         }
     }
 
@@ -42,14 +49,34 @@ impl Machine {
         self.backings[at].submit(now, op, place, blocks, self.block_bytes)
     }
 
-    /// A dirty block leaves: when whoever needs its place may go on.
-    pub(super) fn write_back(&mut self, tenant: usize, now: u64, place: u64, blocks: u64) -> u64 {
-        self.ssd(now, Op::Read, place, blocks);
-        let done = self.backing(tenant, now, Op::Write, place, blocks);
-        let under_way = &mut self.write_backs[tenant];
-        under_way.push_back(done);
-        let over = under_way.len() > self.write_backs_max;
-        if over { under_way.pop_front().map_or(now, |first| first.max(now)) } else { now }
+    /// Dirty blocks leave. When they are read from the SSD and written to the backing: not all at once, but at the pace of a part of the backing.
+    pub(super) fn write_back(&mut self, tenant: usize, now: u64, blocks: u64) -> u64 {
+        let seconds = self.backing.seconds(Op::Write, false, blocks * self.block_bytes);
+        let cleaners = (self.backing.parallel / CLEANER_PART).max(1);
+        let backlog = &mut self.backlogs[tenant];
+        let begin = backlog.back().map_or(now, |&(last, _)| last.max(now));
+        backlog.push_back((begin + (seconds * 1e9 / f64::from(cleaners)) as u64, blocks));
+        self.waiting[tenant] += blocks;
+        begin
+    }
+
+    /// When so few of a tenant's blocks wait for being written back that others may leave.
+    pub(super) fn when_cleaned(&mut self, tenant: usize, now: u64) -> u64 {
+        let (backlog, waiting) = (&mut self.backlogs[tenant], &mut self.waiting[tenant]);
+        while let Some(&(_, blocks)) = backlog.front().filter(|(done, _)| *done <= now) {
+            backlog.pop_front();
+            *waiting -= blocks;
+        }
+        let mut over = waiting.saturating_sub(self.backlog_max);
+        let mut clean = now;
+        for &(done, blocks) in backlog.iter() {
+            if over == 0 {
+                break;
+            }
+            over = over.saturating_sub(blocks);
+            clean = done;
+        }
+        clean
     }
 
     pub(super) fn used(&self, now: u64, names: &[String]) -> Vec<DeviceUse> {

@@ -26,7 +26,7 @@ use crate::{BlockSize, Progress, Source};
 /// Requests between two calls of `progress`.
 const PROGRESS: u64 = 4096;
 
-/// Reads that a mover has under way for a tenant, and write-backs of what a decision made leave.
+/// Reads that a mover has under way for a tenant.
 const MOVES: usize = 8;
 
 /// Why a run gives no result.
@@ -146,8 +146,8 @@ enum Event {
     Mover,
     /// A mover goes on with a tenant's batch.
     Moved(usize),
-    /// What a decision made leave is written back further.
-    Drained(usize),
+    /// Blocks of a tenant are written back: the first, and how many.
+    WriteBack(usize, u64, u64),
     /// A tenant's next request.
     Request(usize),
 }
@@ -170,9 +170,6 @@ struct Guest<S> {
     /// What a mover still has to bring: runs of blocks.
     moves: Vec<(u64, u64)>,
     moving: usize,
-    /// What is still to be written back because of a decision.
-    drains: Vec<(u64, u64)>,
-    draining: usize,
     /// Blocks held and allotted, times nanoseconds, until `since`.
     occupied_ns: f64,
     quota_ns: f64,
@@ -277,7 +274,7 @@ impl<'a, S: Source> Run<'a, S> {
             write_policy: tenant.write_policy,
             goals: tenant.goals,
         });
-        let effective = allocator.needs().effective;
+        let effective = allocator.needs(plan.budget.is_some()).effective;
         let control = ControlLoop::new(config, allocator, profile, tenants.collect());
         let store =
             Store::new(profile.layout, profile.population, profile.mode, cache_blocks, count, plan.seed)
@@ -365,7 +362,10 @@ impl<'a, S: Source> Run<'a, S> {
                 Event::Leave(tenant) => self.leave(tenant),
                 Event::Mover => self.start_movers(),
                 Event::Moved(tenant) => self.go_on_moving(tenant),
-                Event::Drained(tenant) => self.go_on_draining(tenant),
+                Event::WriteBack(tenant, place, length) => {
+                    self.machine.ssd(at, Op::Read, place, length);
+                    self.machine.backing(tenant, at, Op::Write, place, length);
+                }
                 Event::Request(tenant) => {
                     self.request(tenant, sources)?;
                     if self.requests.is_multiple_of(PROGRESS) {
@@ -437,7 +437,7 @@ impl<'a, S: Source> Run<'a, S> {
         self.traffic.clear();
         self.store.drop_all(tenant, &self.owners, &mut self.traffic);
         self.store.apply(self.control.positions(), &mut self.traffic);
-        self.drain();
+        self.write_back();
     }
 
     /// An open loop's next request is known: it comes at its time.
@@ -595,7 +595,7 @@ impl<'a, S: Source> Run<'a, S> {
         if entered > 0 {
             self.machine.ssd(now, Op::Write, self.buffer[0], entered);
         }
-        let waited = self.write_backs(tenant).saturating_sub(done);
+        let waited = self.write_back_for(tenant).saturating_sub(done);
         let count = &mut self.guests[tenant].count;
         count.block_reads += blocks;
         count.read_hits += hits;
@@ -620,7 +620,7 @@ impl<'a, S: Source> Run<'a, S> {
             done = done.max(self.machine.backing(tenant, now, Op::Write, place, length));
             to_backing += length;
         }
-        let waited = self.write_backs(tenant).saturating_sub(done);
+        let waited = self.write_back_for(tenant).saturating_sub(done);
         let count = &mut self.guests[tenant].count;
         count.block_writes += blocks;
         count.backing_writes += to_backing;
@@ -630,17 +630,29 @@ impl<'a, S: Source> Run<'a, S> {
         self.done(tenant, by, done, waited)
     }
 
-    /// Dirty blocks that left are written back: when the request that made them leave may go on.
-    fn write_backs(&mut self, tenant: usize) -> u64 {
-        let mut done = self.now;
+    /// Dirty blocks that left are written back, neighbours together.
+    fn write_back(&mut self) {
         let mut keys: Vec<u64> = self.traffic.written_back().collect();
         keys.sort_unstable();
         for (place, length) in runs(&keys, |_| true) {
             let owner = self.owners[(place >> 32) as usize];
-            done = done.max(self.machine.write_back(owner, self.now, place, length));
             self.guests[owner].count.backing_writes += length;
+            let begin = self.machine.write_back(owner, self.now, length);
+            self.events.push(Reverse((begin, Event::WriteBack(owner, place, length))));
         }
-        if self.guests[tenant].gone { self.now } else { done }
+    }
+
+    /// Dirty blocks that left for a request are written back: when it may go on.
+    fn write_back_for(&mut self, tenant: usize) -> u64 {
+        if self.traffic.written_back().next().is_none() {
+            return self.now;
+        }
+        self.write_back();
+        let owners = self.traffic.written_back().map(|key| self.owners[(key >> 32) as usize]);
+        let mut owners: Vec<usize> = owners.chain([tenant]).collect();
+        owners.dedup();
+        let cleaned = owners.into_iter().map(|owner| self.machine.when_cleaned(owner, self.now));
+        cleaned.max().unwrap_or(self.now)
     }
 
     fn written_to_ssd(&mut self, tenant: usize, blocks: u64) {
@@ -700,7 +712,7 @@ impl<'a, S: Source> Run<'a, S> {
         }
         self.traffic.clear();
         self.store.apply(self.control.positions(), &mut self.traffic);
-        self.drain();
+        self.write_back();
         for tenant in 0..self.guests.len() {
             self.begin_row(tenant);
         }
@@ -765,7 +777,7 @@ impl<'a, S: Source> Run<'a, S> {
             }
             self.traffic.clear();
             self.store.move_in(tenant, &mut self.traffic);
-            self.drain();
+            self.write_back();
             let brought = self.traffic.brought.len() as u64;
             let mut moves: Vec<_> = runs(&self.traffic.brought, |_| true).collect();
             moves.reverse();
@@ -781,33 +793,6 @@ impl<'a, S: Source> Run<'a, S> {
         }
         if let (Population::Batched { seconds }, true) = (self.profile.population, self.is_somebody_left()) {
             self.events.push(Reverse((self.now + ns(seconds).max(1), Event::Mover)));
-        }
-    }
-
-    /// What left because of a decision is written back, a few runs at a time: nobody waits for it.
-    fn drain(&mut self) {
-        let mut keys: Vec<u64> = self.traffic.written_back().collect();
-        keys.sort_unstable();
-        for (place, length) in runs(&keys, |_| true) {
-            let owner = self.owners[(place >> 32) as usize];
-            let guest = &mut self.guests[owner];
-            guest.count.backing_writes += length;
-            guest.drains.push((place, length));
-            if guest.draining < MOVES {
-                guest.draining += 1;
-                self.events.push(Reverse((self.now, Event::Drained(owner))));
-            }
-        }
-    }
-
-    fn go_on_draining(&mut self, tenant: usize) {
-        match self.guests[tenant].drains.pop() {
-            Some((place, length)) => {
-                self.machine.ssd(self.now, Op::Read, place, length);
-                let done = self.machine.backing(tenant, self.now, Op::Write, place, length);
-                self.events.push(Reverse((done, Event::Drained(tenant))));
-            }
-            None => self.guests[tenant].draining -= 1,
         }
     }
 
@@ -885,8 +870,6 @@ impl<S> Guest<S> {
             stream: (0, u64::MAX, 0),
             moves: Vec::new(),
             moving: 0,
-            drains: Vec::new(),
-            draining: 0,
             occupied_ns: 0.0,
             quota_ns: 0.0,
             since: 0,

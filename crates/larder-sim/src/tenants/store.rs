@@ -12,6 +12,7 @@ use larder_policy::Cache;
 
 use super::batched::Batched;
 use super::combined::Combined;
+use super::lending::Lending;
 use super::traffic::Traffic;
 
 /// Replacement, admission and write policy around the blocks of one partition.
@@ -51,6 +52,7 @@ enum Laid {
     Unified { part: Box<Part>, resident: Vec<u32>, owners: Vec<usize> },
     Parts { parts: Vec<Part>, pool: Option<Pool> },
     Combined(Box<Combined>),
+    Lending(Lending),
     Batched(Vec<Batched>),
 }
 
@@ -90,6 +92,9 @@ impl Store {
             }
             (_, Population::Batched { .. }) => {
                 Laid::Batched((0..tenants).map(|_| Batched::new(mode, seed)).collect())
+            }
+            (Layout::Lending, Population::OnDemand) => {
+                Laid::Lending(Lending::new(mode, cache_blocks, tenants, seed))
             }
             (Layout::Partitioned, Population::OnDemand) => Laid::Parts { parts: parts(), pool: None },
             (Layout::Pooled { low, high }, Population::OnDemand) => {
@@ -144,6 +149,10 @@ impl Store {
                 combined.access(tenant, action, &blocks, closed, traffic);
                 self.modes[tenant].write
             }
+            Laid::Lending(lending) => {
+                lending.access(tenant, action, &blocks, closed, traffic);
+                self.modes[tenant].write
+            }
             Laid::Batched(parts) => {
                 parts[tenant].access(action, &blocks, traffic);
                 self.modes[tenant].write
@@ -180,6 +189,7 @@ impl Store {
                 resident[tenant] = 0;
             }
             Laid::Combined(combined) => combined.drop_all(tenant, owners, traffic),
+            Laid::Lending(lending) => lending.drop_all(tenant, traffic),
             Laid::Parts { .. } | Laid::Batched(_) => self.resize(tenant, 0, traffic),
         }
     }
@@ -197,6 +207,7 @@ impl Store {
             Laid::Unified { resident, .. } => resident[tenant],
             Laid::Parts { parts, .. } => parts[tenant].resident_blocks(),
             Laid::Combined(combined) => combined.resident(tenant),
+            Laid::Lending(lending) => lending.resident(tenant),
             Laid::Batched(parts) => parts[tenant].resident(),
         }
     }
@@ -231,6 +242,7 @@ impl Store {
             Laid::Unified { .. } => 0,
             Laid::Parts { parts, .. } => parts[tenant].cache().capacity(),
             Laid::Combined(combined) => combined.quota(tenant),
+            Laid::Lending(lending) => lending.quota(tenant),
             Laid::Batched(parts) => parts[tenant].quota(),
         }
     }
@@ -244,6 +256,7 @@ impl Store {
                 }
             }
             Laid::Combined(combined) => combined.resize(tenant, blocks, traffic),
+            Laid::Lending(lending) => lending.resize(tenant, blocks),
             Laid::Batched(parts) => parts[tenant].resize(blocks, traffic),
         }
     }
@@ -257,8 +270,12 @@ impl Store {
         match &mut self.layout {
             // All tenants have the same there.
             Laid::Unified { .. } | Laid::Combined(_) => self.modes[tenant] = before,
-            Laid::Parts { parts, .. } => {
-                let part = &mut parts[tenant];
+            Laid::Parts { .. } | Laid::Lending(_) => {
+                let part = match &mut self.layout {
+                    Laid::Parts { parts, .. } => &mut parts[tenant],
+                    Laid::Lending(lending) => lending.part_mut(tenant),
+                    _ => return,
+                };
                 let blocks = part.cache().capacity();
                 if before.caching.policy() != mode.caching.policy() {
                     part.set_replacement(AnyReplacement::new(&mode.caching.policy(), blocks, self.seed));
@@ -276,7 +293,7 @@ impl Store {
 }
 
 /// All blocks of a request in one part.
-fn one(part: &mut Part, action: Action, blocks: &Blocks<'_>, closed: bool, traffic: &mut Traffic) {
+pub(super) fn one(part: &mut Part, action: Action, blocks: &Blocks<'_>, closed: bool, traffic: &mut Traffic) {
     part.set_closed(closed);
     part.accesses(action, blocks, 0..blocks.keys.len(), traffic);
     part.end_request(action);

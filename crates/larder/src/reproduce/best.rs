@@ -24,6 +24,9 @@ const ALLOCATORS: [&str; 8] = ["larder", "unified", "static", "wss", "scave", "c
 /// References that are shown with `--more`; they take no part in the verdicts.
 const MORE: [&str; 2] = ["optimal", "convex-hull"];
 
+/// The file of scenarios in a folder of traces.
+const SCENARIOS: &str = "scenarios.toml";
+
 /// Options of `larder reproduce best`.
 #[derive(Clone, Debug, Default, Args)]
 #[command(after_help = AFTER_HELP)]
@@ -48,9 +51,11 @@ Examples:
   larder reproduce best --traces recorded --backing hdd-10k --quick";
 
 impl Options {
-    /// The defaults, with what is common to all experiments.
+    /// The defaults, with what is common to all experiments; generated scenarios where the folder of traces has no file of them.
     pub fn with(common: &Common) -> Self {
-        Self { common: common.clone(), ..Self::default() }
+        let has_scenarios = |folder: &PathBuf| folder.join(SCENARIOS).exists();
+        let folder = common.folder.clone().filter(has_scenarios);
+        Self { common: Common { folder, ..common.clone() }, ..Self::default() }
     }
 
     fn allocators(&self) -> Vec<&'static str> {
@@ -63,7 +68,7 @@ impl Options {
         if !self.scenarios.is_empty() {
             return self.scenarios.clone();
         }
-        let in_folder = |folder: &PathBuf| folder.join("scenarios.toml").display().to_string();
+        let in_folder = |folder: &PathBuf| folder.join(SCENARIOS).display().to_string();
         self.common.folder.iter().map(in_folder).collect()
     }
 }

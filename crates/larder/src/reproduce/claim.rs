@@ -23,6 +23,23 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// A claim that is untested as yet: what is claimed, and what the paper gives.
+    pub fn new(id: &'static str, text: impl Into<String>, paper: impl Into<String>) -> Self {
+        Self {
+            id,
+            text: text.into(),
+            paper: paper.into(),
+            here: "-".into(),
+            verdict: Verdict::Untested,
+            because: "nothing here is about it".into(),
+        }
+    }
+
+    /// What was found, and what follows.
+    pub fn found(self, here: impl Into<String>, verdict: Verdict, because: impl Into<String>) -> Self {
+        Self { here: here.into(), verdict, because: because.into(), ..self }
+    }
+
     /// For programs.
     pub fn json(&self) -> Value {
         json!({

@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::Args;
-use larder_sim::tenants::DeviceSpec;
+use larder_sim::tenants::{Backing, DeviceSpec, TenantPlan, TenantsPlan};
 
 use crate::output;
 use crate::problem::Problem;
@@ -45,6 +45,23 @@ pub struct Common {
     pub quiet: bool,
 }
 
+/// The devices of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Devices {
+    /// The SSD.
+    pub ssd: DeviceSpec,
+    /// What lies behind it.
+    pub backing: DeviceSpec,
+    /// One for all, or one each.
+    pub backings: Backing,
+}
+
+impl Devices {
+    /// What the simulator has by default: NVMe in front of one SAN.
+    pub const USUAL: Self =
+        Self { ssd: DeviceSpec::NVME, backing: DeviceSpec::SAN, backings: Backing::Shared };
+}
+
 impl Common {
     /// Reads and writes of each tenant, at most.
     pub fn limit(&self) -> Option<u64> {
@@ -54,6 +71,22 @@ impl Common {
     /// The devices, where others than the experiment's are asked for.
     pub fn machine(&self) -> Machine {
         Machine { ssd: self.ssd, backing: self.backing, ..Machine::default() }
+    }
+
+    /// A run on these devices, unless others are asked for.
+    pub fn plan(
+        &self,
+        tenants: Vec<TenantPlan>,
+        allocator: &str,
+        cache_bytes: u64,
+        devices: Devices,
+    ) -> TenantsPlan {
+        TenantsPlan {
+            ssd: self.ssd.unwrap_or(devices.ssd),
+            backing: self.backing.unwrap_or(devices.backing),
+            backings: devices.backings,
+            ..TenantsPlan::new(tenants, allocator, cache_bytes)
+        }
     }
 
     /// A name of a file that cannot be is told before the work, not after it.

@@ -59,7 +59,7 @@ impl Verdict {
     }
 
     /// Of a claim that is met in full, or only in its direction in so many of all cases.
-    fn of(met: bool, right: usize, all: usize) -> Self {
+    pub fn of(met: bool, right: usize, all: usize) -> Self {
         match right {
             _ if met => Self::Holds,
             right if 2 * right > all => Self::InPart,

@@ -10,6 +10,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use larder_policy::spec::AdmissionSpec;
 
 use crate::input::TraceName;
+use crate::problem::Problem;
+use crate::reproduce::common::Common;
 use crate::simulate::size::SizeChoice;
 
 /// Sizes where none are given: "cache size is smaller than the working set of the trace in all configurations".
@@ -55,6 +57,25 @@ pub struct Options {
 }
 
 impl Options {
+    /// The defaults, with what is common to all experiments.
+    pub fn with(common: &Common) -> Result<Self, Problem> {
+        let sizes = SIZES.split(',').map(str::parse).collect::<Result<_, String>>();
+        let sizes = sizes.map_err(|why| Problem::new(why, "tell the authors: these sizes are built in"))?;
+        Ok(Self {
+            traces: Vec::new(),
+            folder: common.folder.clone(),
+            change: Vec::new(),
+            sizes,
+            when_full: false,
+            belady: false,
+            json: None,
+            plot: None,
+            threads: common.threads,
+            limit: common.limit(),
+            quiet: common.quiet,
+        })
+    }
+
     /// LARC's admission by the reading of the paper that was asked for.
     pub fn larc(&self) -> AdmissionSpec {
         if self.when_full { AdmissionSpec::LarcWhenFull } else { AdmissionSpec::Larc }

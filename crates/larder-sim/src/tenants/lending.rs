@@ -1,0 +1,105 @@
+//! Partitions that lend each other what they do not use.
+//!
+//! A tenant grows as long as there are free blocks, whatever its quota. When there are none, one that is below its quota takes blocks from the one that is
+//! most above its own; all others make do with what they have. So nothing leaves the cache because of a decision alone, but only when somebody wants its place.
+
+use larder_alloc::Mode;
+use larder_policy::trial::{Action, Blocks};
+
+use super::store::{Part, one, part};
+use super::traffic::Traffic;
+
+/// Blocks that change hands together.
+const BATCH: u32 = 64;
+
+/// Free blocks that one tenant may enter before it is looked at again.
+const AHEAD: u32 = 1024;
+
+/// The partitions.
+pub(super) struct Lending {
+    parts: Vec<Part>,
+    quotas: Vec<u32>,
+    cache_blocks: u32,
+    held: u32,
+}
+
+impl Lending {
+    pub(super) fn new(mode: Mode, cache_blocks: u32, tenants: usize, seed: u64) -> Self {
+        let parts = (0..tenants).map(|_| part(mode, 0, seed)).collect();
+        Self { parts, quotas: vec![0; tenants], cache_blocks, held: 0 }
+    }
+
+    pub(super) fn access(
+        &mut self,
+        tenant: usize,
+        action: Action,
+        blocks: &Blocks<'_>,
+        closed: bool,
+        traffic: &mut Traffic,
+    ) {
+        // No request has more blocks than 32 bits count.
+        self.make_room(tenant, blocks.keys.len() as u32, traffic);
+        let before = self.parts[tenant].resident_blocks();
+        one(&mut self.parts[tenant], action, blocks, closed, traffic);
+        self.held = self.held - before + self.parts[tenant].resident_blocks();
+    }
+
+    /// Before a request of so many blocks: what the tenant may hold.
+    fn make_room(&mut self, tenant: usize, needed: u32, traffic: &mut Traffic) {
+        let resident = self.parts[tenant].resident_blocks();
+        let wanted = resident.saturating_add(needed).min(self.quotas[tenant]);
+        while self.free() < wanted.saturating_sub(resident) && self.take_back(tenant, traffic) {}
+        let (free, capacity) = (self.free(), self.parts[tenant].cache().capacity());
+        let may = resident + free;
+        if capacity > may || (capacity < resident.saturating_add(needed) && capacity < may) {
+            let ahead = free.min(AHEAD.max(needed));
+            self.set_capacity(tenant, resident + ahead, traffic);
+        }
+    }
+
+    /// The tenant that is most above its quota gives blocks back; false if nobody is.
+    fn take_back(&mut self, but: usize, traffic: &mut Traffic) -> bool {
+        let above = |at: usize| self.parts[at].resident_blocks().saturating_sub(self.quotas[at]);
+        let Some(most) = (0..self.parts.len()).filter(|&at| at != but).max_by_key(|&at| above(at)) else {
+            return false;
+        };
+        let blocks = above(most).min(BATCH);
+        let left = self.parts[most].resident_blocks() - blocks;
+        if blocks > 0 {
+            self.set_capacity(most, left, traffic);
+        }
+        blocks > 0
+    }
+
+    fn set_capacity(&mut self, tenant: usize, blocks: u32, traffic: &mut Traffic) {
+        let before = self.parts[tenant].resident_blocks();
+        self.parts[tenant].set_capacity(blocks, traffic);
+        self.held = self.held - before + self.parts[tenant].resident_blocks();
+    }
+
+    fn free(&self) -> u32 {
+        self.cache_blocks - self.held
+    }
+
+    pub(super) fn resize(&mut self, tenant: usize, quota: u32) {
+        self.quotas[tenant] = quota;
+    }
+
+    /// The tenant is gone: its blocks are free.
+    pub(super) fn drop_all(&mut self, tenant: usize, traffic: &mut Traffic) {
+        self.quotas[tenant] = 0;
+        self.set_capacity(tenant, 0, traffic);
+    }
+
+    pub(super) fn part_mut(&mut self, tenant: usize) -> &mut Part {
+        &mut self.parts[tenant]
+    }
+
+    pub(super) fn quota(&self, tenant: usize) -> u32 {
+        self.quotas[tenant]
+    }
+
+    pub(super) fn resident(&self, tenant: usize) -> u32 {
+        self.parts[tenant].resident_blocks()
+    }
+}
