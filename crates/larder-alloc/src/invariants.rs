@@ -129,7 +129,7 @@ fn divided(allocator: &(dyn Allocator + Send), constraints: &Constraints) -> u32
         Layout::Combined { partitioned } => (f64::from(cache) * partitioned) as u32,
         // What the cleaner keeps free is nobody's.
         Layout::Pooled { high, .. } => (f64::from(cache) * (1.0 - high)) as u32,
-        Layout::Unified | Layout::Partitioned => cache,
+        Layout::Unified | Layout::Partitioned | Layout::Lending => cache,
     }
 }
 

@@ -179,6 +179,7 @@ impl Host {
             read_misses: some(latencies.read_miss, false),
             cached_writes: some(latencies.cached_write, false),
             backing_writes: some(latencies.backing_write, true),
+            write_backs: Timed { count: requests, seconds: requests as f64 * latencies.write_back },
             ssd_blocks_written: requests,
         }
     }

@@ -45,7 +45,7 @@ impl Standing {
             .found()
             .map_or(0.0, |findings| (findings.latencies.read_miss - findings.latencies.read_hit).max(0.0));
         // A miss of a request fills as many blocks as it reads; a write fills its blocks for nothing.
-        let misses = tenant.active().map_or(0.0, |epoch| reads_per_access(epoch));
+        let misses = tenant.active().map_or(0.0, reads_per_access);
         let per_block = if requests > 0.0 { BOTH_WAYS * miss * misses / requests } else { 0.0 };
         Self { mode: tenant.mode, held: held_blocks(tenant), per_block }
     }
