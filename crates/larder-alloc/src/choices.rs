@@ -14,7 +14,7 @@ pub struct Choice {
     /// Blocks written to the SSD per second.
     pub writes: f64,
     /// What the tenant's requests wait: its weight times its requests per second times their mean latency. Weighted
-    /// seconds per second.
+    /// seconds per second. `larder` adds what the change to it costs.
     pub cost: f64,
     /// The way that is gone: an index into [`Menu::ways`], or [`Self::NO_WAY`].
     pub way: u32,
@@ -33,13 +33,13 @@ impl Choice {
 /// The choices of one tenant: at least one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidates {
-    /// In rising order of blocks, and of writes among those of equal blocks. None is as good as another in all that
-    /// counts: blocks, cost and, under a budget of writes, those.
+    /// In rising order of blocks, and of writes among those of equal blocks. For none is there another that is at least as good in
+    /// all that counts: blocks, cost and, under a budget of writes, those.
     pub choices: Vec<Choice>,
 }
 
 impl Candidates {
-    /// Those of the choices that no other is as good as. Writes count where there is a `budget` only.
+    /// Those of the choices that no other is at least as good as. Writes count only where there is a `budget`.
     ///
     /// Without one, the fewer writes decide among equals; of wholly equal ones the first stays. Quick where the list consists of few lists in order, one behind the other.
     pub fn new(mut choices: Vec<Choice>, budget: bool) -> Self {
@@ -140,7 +140,8 @@ pub fn latency_limit(promised: Reservation, findings: &Findings) -> f64 {
 pub fn outstanding(findings: &Findings) -> f64 {
     let measured = &findings.measured;
     let waited = measured.mean_latency().unwrap_or(0.0) * measured.requests() as f64;
-    if findings.seconds > 0.0 { (waited / findings.seconds).max(1.0) } else { 1.0 }
+    let seconds = if findings.measured_seconds > 0.0 { findings.measured_seconds } else { findings.seconds };
+    if seconds > 0.0 { (waited / seconds).max(1.0) } else { 1.0 }
 }
 
 /// What can be had in the place of what was promised. There is at least one point.

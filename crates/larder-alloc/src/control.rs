@@ -4,18 +4,19 @@
 //! next decision is due ([`ControlLoop::due_seconds`]). What an allocator needs to have observed ([`Needs`](crate::Needs)) is
 //! observed, and nothing else.
 //!
-//! Curves fade by the allocator's `memory` from epoch to epoch; classes, distances and measured latencies are those of the epoch alone.
+//! What is counted of a tenant fades by the method's `memory` ([`Profile`]) from one whole epoch to the next: by 0, and is forgotten, with most. What was measured
+//! is that of the epoch alone, but that latencies of which there are few are mixed with those before.
 //! An allocator that learns quickly is also asked after a sixteenth, an eighth, a quarter and a half of an epoch from the
-//! arrival of a tenant. One that suddenly does far more than what was decided by is taken for a newcomer too: what was counted of it before does not count any
-//! more (but its blocks keep their history).
+//! arrival of a tenant. One that suddenly issues three times the requests per second that were decided by is taken for a newcomer too: what was counted of it
+//! before does not count any more (but its blocks keep their history).
 
 use std::ops::Range;
 
 use larder_locality::{Op, Sampling};
 
 use crate::{
-    AllocError, Allocator, CacheUse, ConfiguredPolicy, Constraints, Decision, Findings, Goals, Latencies,
-    Measured, Objective, Profile, Static, Tenant,
+    AllocError, Allocator, CacheUse, ConfiguredPolicy, Constraints, Decision, Findings, Goals, Latencies, Layout,
+    Measured, Objective, Profile, Static, Tenant, WritePolicy,
 };
 use budget::Pace;
 use observer::Observer;
@@ -26,10 +27,10 @@ mod observer;
 pub use budget::WriteBudget;
 
 /// Blocks of a tenant that are looked at, at most.
-pub const SAMPLE_BLOCKS: u32 = 1 << 13;
+pub const SAMPLE_BLOCKS: u32 = 1 << 12;
 
 /// Blocks of the largest of the caches that are simulated in miniature, at most.
-pub const BANK_BLOCKS: u32 = 1 << 12;
+pub const BANK_BLOCKS: u32 = 1 << 11;
 
 /// Parts of an epoch after which a newcomer is decided about.
 const EARLY: [f64; 4] = [1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 2.0];
@@ -129,7 +130,9 @@ impl ControlLoop {
         profile: Profile,
         tenants: Vec<ControlTenant>,
     ) -> Self {
-        let needs = allocator.needs(config.budget.is_some());
+        let fixed = |tenant: &ControlTenant| tenant.write_policy == ConfiguredPolicy::Fixed(WritePolicy::ReadOnly);
+        let past = config.budget.is_some() || !config.write_back || tenants.iter().any(fixed);
+        let needs = allocator.needs(past);
         let observers = (0..).zip(&tenants).map(|(at, _)| Observer::new(&config, &needs, at)).collect();
         let nothing = Decision { quota_blocks: 0, mode: profile.mode, predicted: None, reason: String::new() };
         let absent = Position { decision: nothing, findings: None, present: false };
@@ -141,8 +144,8 @@ impl ControlLoop {
         Self { config, profile, allocator, tenants, observers, positions, pace, epoch_end, early, look, epoch: 0 }
     }
 
-    /// Tenants have come by `now`, and there may be no other decision before: each gets an equal part (or its configured quota), taken from
-    /// all that are there.
+    /// Tenants have come at `now`. Until the next decision each has its configured quota, or else an equal part of what is divided of the cache, for which those that were there
+    /// before give up blocks in proportion to what they have. The allocator is not asked.
     ///
     /// # Errors
     /// When the configured quotas exceed the cache.
@@ -159,14 +162,21 @@ impl ControlLoop {
         }
         self.learn_quickly(now);
         let constraints = self.constraints(self.config.epoch_seconds);
+        // What all share is not divided.
+        let cache_blocks = match self.profile.layout {
+            Layout::Combined { partitioned } => (f64::from(constraints.cache_blocks) * partitioned) as u32,
+            _ => constraints.cache_blocks,
+        };
+        let constraints = Constraints { cache_blocks, ..constraints };
         let (there, inputs) = self.inputs(&[]);
         // Those who were there before are asked to make room in proportion to what they have: a newcomer's part is what it would be of an equal division.
         let equal = Static.allocate(&inputs, &constraints)?;
         let names: Vec<_> = there.iter().map(|&at| tenants.contains(&at)).collect();
-        let quotas = make_room(&inputs, &equal, &names, self.config.cache_blocks);
+        let quotas = make_room(&inputs, &equal, &names, cache_blocks);
         for ((&at, quota), equal) in there.iter().zip(quotas).zip(equal) {
             let decision = &mut self.positions[at].decision;
-            decision.quota_blocks = quota;
+            // No quota exceeds the cache.
+            decision.quota_blocks = quota as u32;
             if tenants.contains(&at) {
                 decision.reason = equal.reason;
             }
@@ -189,6 +199,15 @@ impl ControlLoop {
     #[inline]
     pub fn observe(&mut self, tenant: usize, op: Op, keys: Range<u64>) -> bool {
         self.observers.get_mut(tenant).is_some_and(|observer| observer.observe(op, keys))
+    }
+
+    /// A mover has filled the tenants' caches: what it would have moved counts from now on ([`Op::Populate`]).
+    pub fn populate(&mut self) {
+        for (observer, position) in self.observers.iter_mut().zip(&self.positions) {
+            if position.present {
+                observer.observe(Op::Populate, 0..0);
+            }
+        }
     }
 
     /// Analyze the requests of a tenant that were gathered.
@@ -231,9 +250,15 @@ impl ControlLoop {
         self.pace.as_ref().is_none_or(|pace| pace.open(now))
     }
 
-    /// When something is due: a decision, or a look at the tenants' rates.
+    /// Blocks that may be written to the SSD at `now`, for those who write many at once.
+    pub fn blocks_to_write(&self, now: f64) -> u64 {
+        self.pace.as_ref().map_or(u64::MAX, |pace| pace.room(now))
+    }
+
+    /// When something is due: a decision, a look at the tenants' rates, or the begin of another period of the budget.
     pub fn due_seconds(&self) -> f64 {
-        self.decision_seconds().min(self.look)
+        let period_end = self.pace.as_ref().map_or(f64::INFINITY, Pace::period_end);
+        self.decision_seconds().min(self.look).min(period_end)
     }
 
     /// True if a decision is due ([`Self::decide`]); otherwise [`Self::look`] does what is due.
@@ -253,8 +278,15 @@ impl ControlLoop {
         }
     }
 
-    /// Look at the rates of the tenants that are there: where one has changed, decisions are due soon.
+    /// What is due without a decision: another period of the budget begins, or the rates of the tenants that are there are looked at. Where one has changed,
+    /// decisions are due soon.
     pub fn look(&mut self, now: f64) {
+        if let Some(pace) = &mut self.pace {
+            pace.turn(now);
+        }
+        if now < self.look {
+            return;
+        }
         self.look = now + self.config.epoch_seconds / LOOKS;
         let mut changed = false;
         for (observer, position) in self.observers.iter_mut().zip(&self.positions) {
@@ -386,19 +418,26 @@ fn inputs<'a>(
 }
 
 /// Quotas in which the newcomers have what an equal division gives them, and the others what is left in proportion to what they have.
-fn make_room(inputs: &[Tenant<'_>], equal: &[Decision], new: &[bool], cache: u32) -> Vec<u32> {
-    let of_new: u64 =
-        equal.iter().zip(new).filter(|(_, new)| **new).map(|(equal, _)| u64::from(equal.quota_blocks)).sum();
-    let left = u64::from(cache).saturating_sub(of_new);
-    let held: u64 =
-        inputs.iter().zip(new).filter(|(_, new)| !**new).map(|(input, _)| u64::from(input.quota_blocks)).sum();
-    let quota = |((input, equal), new): ((&Tenant<'_>, &Decision), &bool)| match *new {
-        true => equal.quota_blocks,
-        false if held <= left => input.quota_blocks,
-        // At most what it has.
-        false => (u64::from(input.quota_blocks) * left / held) as u32,
+///
+/// Who was promised something keeps what it has, but for the newcomers' least, until more is known of them.
+fn make_room(inputs: &[Tenant<'_>], equal: &[Decision], new: &[bool], cache: u32) -> Vec<u64> {
+    let quotas = |of: &dyn Fn(usize) -> Option<u32>| (0..inputs.len()).filter_map(of).map(u64::from).sum::<u64>();
+    let promised = |at: usize| !new[at] && inputs[at].goals.reservation.is_some();
+    let wanted = quotas(&|at| new[at].then_some(equal[at].quota_blocks));
+    let least = quotas(&|at| new[at].then_some(equal[at].quota_blocks.min(inputs[at].min_blocks)));
+    let kept = quotas(&|at| promised(at).then_some(inputs[at].quota_blocks));
+    let held = quotas(&|at| (!new[at] && !promised(at)).then_some(inputs[at].quota_blocks));
+    let cache = u64::from(cache);
+    let of_new = wanted.min(cache.saturating_sub(kept).max(least));
+    let of_promised = kept.min(cache.saturating_sub(of_new));
+    let of_others = held.min(cache.saturating_sub(of_new + of_promised));
+    let part = |blocks: u32, of: u64, all: u64| if all > of { u64::from(blocks) * of / all } else { blocks.into() };
+    let quota = |at: usize| match (new[at], promised(at)) {
+        (true, _) => part(equal[at].quota_blocks, of_new, wanted),
+        (_, true) => part(inputs[at].quota_blocks, of_promised, kept),
+        _ => part(inputs[at].quota_blocks, of_others, held),
     };
-    inputs.iter().zip(equal).zip(new).map(quota).collect()
+    (0..inputs.len()).map(quota).collect()
 }
 
 #[cfg(test)]

@@ -82,23 +82,25 @@ impl Default for Latencies {
     }
 }
 
-/// How a tenant uses the blocks that it has (S-CAVE, sections IV and V).
+/// How a tenant uses the blocks that it has (S-CAVE, sections IV and V). The window is the time since the last decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CacheUse {
     /// Blocks that it holds.
     pub resident_blocks: u32,
-    /// The share of them that was hit in the window, sampled: the `E_sampled` of S-CAVE; none where it holds nothing.
+    /// The share of them (0 to 1) that was hit in the window, sampled or counted: the `E_sampled` of S-CAVE. None where the tenant holds nothing, or
+    /// nobody needs to know.
     pub effective: Option<f64>,
     /// Blocks that it accessed on the backing in the window.
     pub missed_blocks: u64,
 }
 
-/// What was found about one tenant in an epoch.
+/// What was found about one tenant in an epoch. Where the allocator's method has a memory ([`crate::Profile::memory`]), `epoch`, `curves` and `bank` still
+/// count a part of the epochs before, and `seconds` has the same part of theirs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     /// Classes, distances, counts.
     pub epoch: EpochFindings,
-    /// Seconds that the epoch took, or that the tenant was there of it.
+    /// Seconds in which that much was counted: those of the epoch, or that the tenant was there of it.
     pub seconds: f64,
     /// Curves of LRU caches, one for each policy that the allocator needs ([`crate::Needs`]).
     pub curves: Vec<PolicyCurves>,
@@ -106,6 +108,8 @@ pub struct Findings {
     pub bank: Vec<BankCurve>,
     /// What happened in the epoch.
     pub measured: Measured,
+    /// Seconds in which that happened; 0 where that is not known apart from `seconds`.
+    pub measured_seconds: f64,
     /// What a request takes.
     pub latencies: Latencies,
     /// How it uses its cache.

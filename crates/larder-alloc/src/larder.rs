@@ -11,6 +11,8 @@
 //! - Tenants with shares divide in proportion what the plan gives them together (`proportional`).
 //! - A tenant of which nothing is known gets an equal part; one that is idle is remembered, less and less (`sizes`, `memory`).
 //! - What nobody gains from is given away all the same (`spare`).
+//!
+//! A quota is what a tenant gets back, not what it is held to: what it does not use, others do ([`Layout::Lending`]).
 
 mod hysteresis;
 mod memory;
@@ -35,6 +37,10 @@ use memory::{Known, Memory};
 use proportional::Member;
 use solver::{Prices, Solved, least_writes, solve};
 
+/// A stream of reads passes by the cache once it is longer: a backup of a whole disk. Shorter ones are left to replacement policies that scans do not harm, since files that are
+/// read again and again from begin to end are worth their place.
+const BYPASS_BYTES: u64 = 32 << 20;
+
 /// Our own allocator.
 #[derive(Clone, Debug, Default)]
 pub struct Larder {
@@ -55,21 +61,30 @@ impl Allocator for Larder {
         // Until something is known about a tenant, it gets what does well with most.
         let mode = Mode { caching: plain(PolicySpec::S3Fifo), write: WritePolicy::WriteBack };
         let layout = Layout::Lending;
-        Profile { layout, mode, memory: 0.5, learns_quickly: true, ..Profile::default() }
+        Profile {
+            layout,
+            mode,
+            memory: 0.5,
+            learns_quickly: true,
+            bypass_sequential_bytes: Some(BYPASS_BYTES),
+            ..Profile::default()
+        }
     }
 
     /// LRU under every write policy that can be chosen; S3-FIFO and LIRS, which scans do not harm; and where writes to the SSD are limited, LARC, which lets in
     /// only what comes again.
     fn needs(&self, limited_writes: bool) -> Needs {
+        let mut curves = vec![CurvePolicy::WriteBack, CurvePolicy::WriteThrough];
         let mut modes = vec![
             (PolicySpec::S3Fifo, WritePolicy::WriteBack),
             (PolicySpec::Lirs, WritePolicy::WriteBack),
         ];
         if limited_writes {
+            curves.push(CurvePolicy::ReadOnly);
             modes.extend([(PolicySpec::Larc, WritePolicy::WriteBack), (PolicySpec::Larc, WritePolicy::ReadOnly)]);
         }
         Needs {
-            curves: vec![CurvePolicy::WriteBack, CurvePolicy::WriteThrough, CurvePolicy::ReadOnly],
+            curves,
             bank: modes.into_iter().map(|(policy, write)| Mode { caching: plain(policy), write }).collect(),
             effective: false,
         }

@@ -1,8 +1,8 @@
-//! Who gets how much of the cache, and which write policy.
+//! Who gets how much of the cache, and how each tenant's part of it works.
 //!
 //! At the end of every epoch an [`Allocator`] takes what the analyzer found about each tenant, and what the operator
-//! configured, and decides a quota and a write policy for each, with the reason in words. It decides only: the caller
-//! carries the decisions out.
+//! configured, and decides a quota and a mode (replacement, admission, write policy) for each, with the reason in words.
+//! It decides only: the caller carries the decisions out. [`control`] is the loop around it, from requests to decisions.
 //!
 //! - `larder` ([`Larder`]): our own; sizes, write policies and admissions chosen jointly, under a budget of SSD writes too.
 //! - `static` ([`Static`]): quotas as configured, the rest shared out equally.
@@ -14,7 +14,8 @@
 //! - `wss` ([`Wss`]): the container thesis; working sets by reuse distance.
 //! - `scave` ([`Scave`]): S-CAVE; from one second to the next, by the share of a tenant's blocks that are in use.
 //!
-//! `static` and `eci` choose the write policy of tenants that leave it to them by ECI-Cache's Algorithm 3.
+//! Of tenants that leave the write policy to them, `static` and `eci` choose it by ECI-Cache's Algorithm 3, `larder` and
+//! `optimal` together with the size; the others have one of their own for all.
 //!
 //! The crate is pure: no clock, no I/O, and the same input always gives the same decisions.
 
@@ -84,13 +85,15 @@ pub trait Allocator {
     /// What the cache is like that it decides about, unless the user says otherwise.
     fn profile(&self) -> Profile;
 
-    /// What has to be observed for it, with a budget of SSD writes or without.
+    /// What has to be observed for it; reuse distances, unless it says otherwise. `limited_writes` says that writes may have to go past the cache: that there is a
+    /// budget of SSD writes, that the cache cannot hold dirty data, or that a tenant is configured so.
     fn needs(&self, limited_writes: bool) -> Needs {
         let _ = limited_writes;
         Needs { curves: vec![CurvePolicy::WriteThrough], ..Needs::default() }
     }
 
-    /// One decision for each tenant, in the same order. The quotas never exceed the cache in sum.
+    /// One decision for each tenant, in the same order. The quotas never exceed the cache in sum, but where they are
+    /// caps over a common pool ([`Layout::Pooled`]).
     ///
     /// An allocator may keep what it learned from one epoch to the next.
     fn allocate(

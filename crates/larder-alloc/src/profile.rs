@@ -62,7 +62,8 @@ pub struct Profile {
     pub memory: f64,
     /// A new tenant is decided about after parts of an epoch already: a sixteenth, an eighth, a quarter, a half.
     pub learns_quickly: bool,
-    /// Reads of at least so many bytes in a row pass by the cache, unless they are resident.
+    /// From so many bytes of a tenant's sequential stream of reads on, what the stream reads does not enter the cache; what is resident is hit all the same.
+    /// None, as with all allocators so far: streams enter like other reads.
     pub bypass_sequential_bytes: Option<u64>,
 }
 

@@ -66,7 +66,7 @@ pub struct Tenant<'a> {
     pub findings: Option<&'a Findings>,
     /// The write policy configured.
     pub configured_policy: ConfiguredPolicy,
-    /// The quota configured, in blocks, if there is one.
+    /// The quota configured, in blocks, if there is one. It binds `static`; with all others it is where the tenant starts.
     pub configured_quota_blocks: Option<u32>,
     /// The least that it gets, in blocks, while the cache has that much for everybody.
     pub min_blocks: u32,
@@ -113,7 +113,7 @@ pub struct Constraints {
     pub write_back: bool,
     /// Blocks per second that may be written to the SSD until the next epoch ends; none for no limit.
     pub ssd_writes_per_second: Option<f64>,
-    /// What is to be minimised, where an allocator lets that be chosen.
+    /// What is to be minimised, where an allocator lets that be chosen: `centaur` and `convex-hull` do.
     pub objective: Objective,
     /// Seconds that the decision will stand.
     pub epoch_seconds: f64,
@@ -148,7 +148,7 @@ pub struct Prediction {
 /// What a tenant gets until the next epoch ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// How many blocks it may hold.
+    /// How many blocks it may hold; where partitions lend ([`crate::Layout::Lending`]), how many it gets back as soon as it wants them.
     pub quota_blocks: u32,
     /// How its cache works.
     pub mode: Mode,

@@ -2,8 +2,8 @@
 //! Bombay 2017, sections 3.2 and 3.3.3).
 //!
 //! After every epoch the thesis runs PARDA over each container's accesses, and takes the working set that the reuse
-//! distances (TRD) tell as the container's optimal cache size: a larger cache brings no more hits (section 2.5). The
-//! sizes are carried out by its Algorithm 2 ([`resize()`]).
+//! distances (TRD) tell as the container's optimal cache size: a larger cache brings no more hits (section 2.5). A cache
+//! takes on its new size as its Algorithm 2 has it ([`resize()`]).
 //!
 //! The thesis does not say what happens where the working sets do not fit, only that priority and an SLA may have a
 //! say. Here they then shrink in proportion.

@@ -1,6 +1,6 @@
 //! Tenants that share one SSD: each replays its trace against a cache that an allocator divides, over devices that take time.
 //!
-//! [`simulate_tenants`] runs one allocator ([`larder_alloc`]) over the tenants' traces, with the loop of an epoch that the daemon runs too
+//! [`simulate_tenants`] runs one allocator ([`larder_alloc`]) over the tenants' traces, with the loop of an epoch that belongs to it
 //! ([`larder_alloc::control`]). A run is deterministic: same traces, same plan, same result, but for the processor time that it took.
 //!
 //! # The model
@@ -10,9 +10,13 @@
 //! * A request is cut into blocks, and the cache decides as in [`simulate`](crate::simulate()). What hits is one read of the SSD; each run of blocks that miss is one read
 //!   of the backing; what enters is one write of the SSD, for which nobody waits. A write goes to the SSD, the backing or both, as the write policy says. The request is done
 //!   when all that it waits for is.
-//! * Dirty blocks are written back when they leave. Nobody waits for that, until so many of a tenant are under way that the next has to wait for the first of them.
+//! * A mover, where the allocator's system has one, brings in what it wants in its own time: a few reads of the backing at a time for each tenant.
+//! * Dirty blocks are written back when they leave, by a cleaner for each tenant that takes up a half of what the backing serves at a time. Nobody waits for that,
+//!   until a sixteenth of the cache is waiting: then a request that makes more leave waits until it is less.
+//! * Where the SSD may not be written for the time being (a budget), nothing enters, and writes go to the backing alone.
+//! * Discards and flushes take no time.
 //! * A device ([`DeviceSpec`]) serves so many operations at once, first come, first served; an operation that goes on where one of the last ones ended is sequential.
-//! * A decision takes no time; a partition that shrinks gives its blocks up at once.
+//! * A decision takes no time. A partition that shrinks gives its blocks up at once; where quotas are lent, when somebody wants them.
 
 mod arrivals;
 mod batched;

@@ -55,24 +55,45 @@ impl Pace {
 
     /// Begin a new period where one is over.
     pub(super) fn turn(&mut self, now: f64) {
-        while now >= self.began + self.period {
+        while now >= self.period_end() {
             self.began += self.period;
             // What was written too much weighs on the next one.
             self.written = (self.written - self.blocks).max(0.0);
         }
     }
 
-    /// May a block be written?
-    pub(super) fn open(&self, now: f64) -> bool {
-        let part = ((now - self.began) / self.period * EARLY + AHEAD).min(1.0);
-        self.written < self.blocks * part
+    /// When the period ends.
+    pub(super) fn period_end(&self) -> f64 {
+        self.began + self.period
     }
 
-    /// Blocks per second that may be written over the next `seconds`.
+    /// May a block be written?
+    pub(super) fn open(&self, now: f64) -> bool {
+        self.written < self.may(now)
+    }
+
+    /// Whole blocks that may be written.
+    pub(super) fn room(&self, now: f64) -> u64 {
+        (self.may(now) - self.written).max(0.0) as u64
+    }
+
+    /// What may be written from the begin of the period to `now`.
+    fn may(&self, now: f64) -> f64 {
+        let part = ((now - self.began) / self.period * EARLY + AHEAD).min(1.0);
+        self.blocks * part
+    }
+
+    /// Blocks per second that may be written over the next `seconds`, of this period and of those that begin before they are over.
     pub(super) fn rate(&self, now: f64, seconds: f64) -> f64 {
         let left = (self.blocks - self.written).max(0.0);
-        let time = (self.began + self.period - now).max(seconds);
-        (left / time * EARLY).min(left / seconds.max(f64::MIN_POSITIVE))
+        let rest = (self.period_end() - now).max(0.0);
+        let seconds = seconds.max(f64::MIN_POSITIVE);
+        if seconds <= rest {
+            return (left / rest * EARLY).min(left / seconds);
+        }
+        let periods = (seconds - rest) / self.period;
+        let of_last = (periods.fract() * EARLY).min(1.0);
+        (left + self.blocks * (periods.trunc() + of_last)) / seconds
     }
 }
 
@@ -104,13 +125,25 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_written_is_counted_in_blocks() {
+        let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
+        assert_eq!((pace.room(0.0), pace.room(10.0), pace.room(70.0), pace.period_end()), (50, 250, 1000, 100.0));
+        pace.written(300);
+        assert_eq!((pace.room(10.0), pace.open(10.0), pace.room(70.0)), (0, false, 700));
+        pace.turn(100.0);
+        assert_eq!((pace.room(100.0), pace.period_end()), (50, 200.0));
+    }
+
+    #[test]
     fn what_is_behind_raises_the_rate_and_what_is_ahead_lowers_it() {
         let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
         assert_eq!(pace.rate(0.0, 10.0), 20.0);
         assert_eq!(pace.rate(50.0, 10.0), 40.0);
         pace.written(600);
         assert_eq!(pace.rate(50.0, 10.0), 16.0);
-        // No more than there is.
-        assert_eq!(pace.rate(99.0, 10.0), 40.0);
+        // No more than there is, and what the next periods bring.
+        assert_eq!(pace.rate(90.0, 10.0), 40.0);
+        assert_eq!(pace.rate(95.0, 10.0), 50.0);
+        assert_eq!(pace.rate(99.0, 151.0), (400.0 + 1000.0 + 1000.0) / 151.0);
     }
 }

@@ -138,6 +138,7 @@ impl Observer {
             seconds: now - self.began + self.before,
             bank: self.bank.as_mut().map(Bank::curves).unwrap_or_default(),
             measured: self.measured,
+            measured_seconds: now - self.began,
             latencies,
             usage: CacheUse::default(),
             ..Findings::default()

@@ -154,3 +154,26 @@ fn the_budget_closes_and_opens() {
     control.ssd_written(0, 100);
     assert!(!control.may_write(1.0) && control.may_write(6.0));
 }
+
+#[test]
+fn the_budgets_periods_begin_on_time_whatever_the_epochs() {
+    let allocator = crate::by_name("static").expect("known");
+    let profile = allocator.profile();
+    let budget = Some(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 30.0 });
+    let mut control =
+        ControlLoop::new(ControlConfig { budget, ..config(70.0) }, allocator, profile, vec![tenant("a")]);
+    control.arrive(&[0], 0.0).expect("fits");
+    // All that may be written just before something is due is written; what may be right after it?
+    let mut seen = Vec::new();
+    for _ in 0..5 {
+        let now = control.due_seconds();
+        let written = control.blocks_to_write(now - 1.0);
+        control.ssd_written(0, written);
+        match control.must_decide(now) {
+            true => control.decide(now, &[]).map(|_| ()).expect("decided"),
+            false => control.look(now),
+        }
+        seen.push((now, written, control.blocks_to_write(now)));
+    }
+    assert_eq!(seen, [(30.0, 1000, 50), (60.0, 1000, 50), (70.0, 650, 66), (90.0, 350, 50), (120.0, 1000, 50)]);
+}

@@ -1,15 +1,15 @@
 //! A change must pay for what it costs.
 //!
 //! A block that changes hands is worth nothing to its new holder until it is filled: for each, one request waits for the
-//! backing that would be a hit later, while the old holder's hits are gone at once. So a partition that grows is charged with a miss for each
-//! block that it does not hold yet, up to what the growth saves (it is never worse off than before), spread over the time in
+//! backing that would be a hit later, while the old holder's hits are gone at once. So a partition that grows is charged with two misses for each
+//! block that it does not hold yet (a change may have to be taken back), up to what the growth saves (it is never worse off than before), spread over the time in
 //! which the change must pay. The charge is part of what a choice costs: every exchange of blocks is weighed by itself, and what stands costs nothing extra.
 //!
-//! How long a change may take to pay: a tenant that has behaved as known for some epochs is expected to go on for as many,
+//! How long a change may take to pay: a tenant that has been there for some epochs is expected to stay for as many,
 //! one at least and [`EPOCHS_MAX`] at most.
 //!
-//! Another mode must promise to be better by [`MODE_MARGIN`]: curves differ by less for no reason. Blocks stay when it changes, and what is
-//! dirty is cleaned behind the tenant's back.
+//! Another mode must promise to be better by [`MODE_MARGIN`]: curves differ by less for no reason. One with another write policy must be so by
+//! [`WRITE_MARGIN`]. Blocks stay when the mode changes, and what is dirty and may not be any more is cleaned behind the tenant's back.
 
 use larder_locality::EpochFindings;
 

@@ -22,7 +22,7 @@ pub(super) struct Known {
     pub(super) weight: f64,
     /// Seconds since it came.
     pub(super) seconds: f64,
-    /// Measured by predicted latency.
+    /// The measured latency as a multiple of what the curves alone predict; none where nothing was measured yet.
     pub(super) correction: Option<f64>,
 }
 

@@ -7,6 +7,7 @@ use super::memory::Known;
 use super::options::{best, options};
 use super::solver::least_writes;
 use crate::bounds::Bounds;
+use crate::choices::outstanding;
 use crate::optimal::Room;
 use crate::words::grouped;
 use crate::{Candidates, Choice, Constraints, Findings, Reservation, Tenant};
@@ -79,12 +80,12 @@ fn promised(
     };
     let limit = match reservation {
         Reservation::Latency(seconds) => seconds,
-        Reservation::Iops(iops) => outstanding(known, findings) / iops,
+        Reservation::Iops(iops) => outstanding(findings) / iops,
     };
     let Some(candidates) = options(tenant, known, range, constraints, limit, many) else {
         let best = match reservation {
             Reservation::Latency(_) => seconds(best),
-            Reservation::Iops(_) => format!("{:.0} IOPS", outstanding(known, findings) / best),
+            Reservation::Iops(_) => format!("{:.0} IOPS", outstanding(findings) / best),
         };
         let (reservation, blocks) = (words(reservation), grouped(blocks));
         free.words =
@@ -123,12 +124,6 @@ fn fit(offers: &[Offer], room: Room) -> bool {
         let chosen = lists.iter().zip(picks).map(|(list, pick)| list.choices[pick as usize].writes);
         chosen.sum::<f64>() <= most
     })
-}
-
-/// Requests that the tenant has outstanding in the mean, 1 at least (Little's law): a closed loop of so many does the number by its
-/// mean latency per second.
-fn outstanding(known: &Known, findings: &Findings) -> f64 {
-    (known.menu.requests_per_second * findings.measured.mean_latency().unwrap_or(0.0)).max(1.0)
 }
 
 fn words(reservation: Reservation) -> String {

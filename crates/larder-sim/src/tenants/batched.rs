@@ -32,16 +32,17 @@ impl Batched {
         Self { shadow, real: Cache::new(u32::MAX, Fifo::new()), write: mode.write }
     }
 
-    pub(super) fn access(&mut self, action: Action, blocks: &Blocks<'_>, traffic: &mut Traffic) {
+    /// Where it is `closed`, nothing may be written to the SSD: what is written leaves.
+    pub(super) fn access(&mut self, action: Action, blocks: &Blocks<'_>, closed: bool, traffic: &mut Traffic) {
         self.shadow.accesses(action, blocks, 0..blocks.keys.len(), &mut ());
         self.shadow.end_request(action);
         for (&key, &hash) in blocks.keys.iter().zip(blocks.hashes) {
-            traffic.outcomes.push(self.one(action, key, hash));
+            traffic.outcomes.push(self.one(action, key, hash, closed));
         }
     }
 
-    fn one(&mut self, action: Action, key: u64, hash: u32) -> Outcome {
-        let around = action == Action::Write && self.write == WritePolicy::ReadOnly;
+    fn one(&mut self, action: Action, key: u64, hash: u32, closed: bool) -> Outcome {
+        let around = action == Action::Write && (closed || self.write == WritePolicy::ReadOnly);
         if around || action == Action::Discard {
             self.real.invalidate(key, hash);
             return Outcome::Passed;
@@ -53,12 +54,13 @@ impl Batched {
         Outcome::Hit
     }
 
-    /// A mover epoch is over.
-    pub(super) fn move_in(&mut self, traffic: &mut Traffic) {
+    /// A mover epoch is over: at most so many blocks are brought.
+    pub(super) fn move_in(&mut self, most: u64, traffic: &mut Traffic) {
         self.move_out(traffic);
         let real = &self.real;
         let absent = |key: &u64| !matches!(real.find(*key, hash(*key)), Found::Resident(_));
-        traffic.brought.extend(self.shadow.cache().resident().filter(absent));
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        traffic.brought.extend(self.shadow.cache().resident().filter(absent).take(most));
         // In the order of addresses, so that neighbours are read together.
         traffic.brought.sort_unstable();
         for &key in &traffic.brought {

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use super::device::{Device, Op};
 use super::{Backing, DeviceSpec, DeviceUse, TenantsPlan};
 
-/// The part of the cache that may wait for being written back for each tenant; what makes more leave waits until it does not.
+/// One of so many parts of the cache may wait for being written back, for each tenant; a request that makes more leave waits until it is less.
 const BACKLOG_PART: u64 = 16;
 
-/// The part of what a backing serves at a time that writes back for one tenant: the others' reads are not to wait for it.
+/// One of so many parts of what a backing serves at a time writes back for one tenant: reads are not to wait for all that left at once.
 const CLEANER_PART: u32 = 2;
 
 /// The devices.
@@ -49,7 +49,7 @@ impl Machine {
         self.backings[at].submit(now, op, place, blocks, self.block_bytes)
     }
 
-    /// Dirty blocks leave. When they are read from the SSD and written to the backing: not all at once, but at the pace of a part of the backing.
+    /// Dirty blocks leave. Returns when they are to be read from the SSD and written to the backing: not all at once, but at the pace of a part of the backing.
     pub(super) fn write_back(&mut self, tenant: usize, now: u64, blocks: u64) -> u64 {
         let seconds = self.backing.seconds(Op::Write, false, blocks * self.block_bytes);
         let cleaners = (self.backing.parallel / CLEANER_PART).max(1);

@@ -81,7 +81,7 @@ pub struct Caching {
     pub block: Option<BlockSize>,
     /// Seconds between decisions, for all but those that have their own windows.
     pub epoch_seconds: Option<f64>,
-    /// Seconds between the batches of a mover; a fifth of the epoch, unless given.
+    /// Seconds between the batches of a mover; unless given, a fifth of `epoch_seconds`, or the mover's own where that is not given either.
     pub mover_seconds: Option<f64>,
     /// The share of the cache that is partitioned, for the combination of partitions and a common part.
     pub partitioned: Option<f64>,
@@ -112,9 +112,9 @@ pub struct TenantsPlan {
     pub limit: Option<u64>,
     /// The least that a tenant gets, in bytes.
     pub min_bytes: u64,
-    /// The share of writes to known blocks from which `eci` means `ro`.
+    /// The share of writes to known blocks, 0 to 1, from which `auto` means `ro` under `eci` and `static`.
     pub write_threshold: f64,
-    /// What is to be minimised.
+    /// What is to be minimised, where the allocator lets that be chosen.
     pub objective: Objective,
     /// What the SSD may be written.
     pub budget: Option<WriteBudget>,

@@ -38,7 +38,7 @@ pub struct TenantResult {
     pub p50_latency: f64,
     /// 99 of 100 requests take no longer, in seconds.
     pub p99_latency: f64,
-    /// Blocks read, and those of them that were hits.
+    /// Blocks read by the guest.
     pub block_reads: u64,
     /// Blocks read that were resident.
     pub read_hits: u64,
@@ -132,11 +132,11 @@ pub struct TenantsResult {
     pub decisions: Vec<DecisionRow>,
     /// Devices.
     pub devices: Vec<DeviceUse>,
-    /// Decisions that failed, and the last one's reason.
+    /// Decisions that failed: then everybody kept what they had.
     pub failed_decisions: u64,
     /// Why the last of them failed.
     pub failure: Option<String>,
-    /// Processor seconds of the run, without reading the traces.
+    /// Processor seconds of the run; those for reading the traces are among them.
     pub cpu_seconds: f64,
     /// Those of them that analyzer and allocator took.
     pub control_cpu_seconds: f64,

@@ -126,8 +126,8 @@ fn check<E>(plan: &TenantsPlan, sources: usize) -> Result<(), TenantsError<E>> {
             Pace::Open { rate } if !(rate > 0.0 && rate.is_finite()) => "its rate must be above 0",
             Pace::Closed { outstanding: 0 } => "a closed loop has at least one request outstanding",
             _ if endless => "its trace is repeated for ever: give it a stop, the run a duration, or a limit",
-            _ if !(tenant.start_seconds >= 0.0) => "its start must not be before that of the run",
-            _ if !(tenant.goals.weight > 0.0) => "its weight must be above 0",
+            _ if tenant.start_seconds < 0.0 || tenant.start_seconds.is_nan() => "its start must not be before that of the run",
+            _ if tenant.goals.weight <= 0.0 || tenant.goals.weight.is_nan() => "its weight must be above 0",
             _ => continue,
         };
         return Err(TenantsError::Tenant { tenant: tenant.name.clone(), what });
@@ -242,7 +242,7 @@ impl<'a, S: Source> Run<'a, S> {
         let allocator = larder_alloc::by_name(&plan.allocator)
             .ok_or_else(|| TenantsError::UnknownAllocator(plan.allocator.clone()))?;
         let profile = profile(plan, allocator.profile());
-        if !(profile.epoch_seconds > 0.0) {
+        if profile.epoch_seconds <= 0.0 || profile.epoch_seconds.is_nan() {
             return Err(TenantsError::EmptyEpoch);
         }
         let block = BlockSize::new(profile.block_bytes.into())?;
@@ -688,14 +688,16 @@ impl<'a, S: Source> Run<'a, S> {
 
     /// Decisions are due: ask for them, and carry them out.
     fn decide(&mut self) {
-        if !self.control.must_decide(self.seconds()) {
-            self.control.look(self.seconds());
+        // What is due may be due within the nanosecond that has begun.
+        let now = self.seconds().max(self.control.due_seconds());
+        if !self.control.must_decide(now) {
+            self.control.look(now);
             return;
         }
         let count = self.guests.len();
         let usages: Vec<CacheUse> = (0..count).map(|tenant| self.store.usage(tenant)).collect();
         let before = cpu();
-        let decided = self.control.decide(self.seconds(), &usages).map(|_| ());
+        let decided = self.control.decide(now, &usages).map(|_| ());
         self.control_cpu += (cpu() - before).as_secs_f64();
         if let Err(error) = decided {
             self.failed += 1;
@@ -771,12 +773,14 @@ impl<'a, S: Source> Run<'a, S> {
 
     /// A mover epoch is over: what each tenant's cache is to hold is brought in, a few runs of blocks at a time.
     fn start_movers(&mut self) {
+        self.control.populate();
         for tenant in 0..self.guests.len() {
-            if !self.control.positions()[tenant].present || !self.control.may_write(self.seconds()) {
+            let most = self.control.blocks_to_write(self.seconds());
+            if !self.control.positions()[tenant].present || most == 0 {
                 continue;
             }
             self.traffic.clear();
-            self.store.move_in(tenant, &mut self.traffic);
+            self.store.move_in(tenant, most, &mut self.traffic);
             self.write_back();
             let brought = self.traffic.brought.len() as u64;
             let mut moves: Vec<_> = runs(&self.traffic.brought, |_| true).collect();

@@ -154,7 +154,7 @@ impl Store {
                 self.modes[tenant].write
             }
             Laid::Batched(parts) => {
-                parts[tenant].access(action, &blocks, traffic);
+                parts[tenant].access(action, &blocks, closed, traffic);
                 self.modes[tenant].write
             }
         };
@@ -194,10 +194,10 @@ impl Store {
         }
     }
 
-    /// A mover epoch of a tenant: what it brings in, and what leaves.
-    pub(super) fn move_in(&mut self, tenant: usize, traffic: &mut Traffic) {
+    /// A mover epoch of a tenant: what it brings in, at most so many blocks, and what leaves.
+    pub(super) fn move_in(&mut self, tenant: usize, most: u64, traffic: &mut Traffic) {
         if let Laid::Batched(parts) = &mut self.layout {
-            parts[tenant].move_in(traffic);
+            parts[tenant].move_in(most, traffic);
         }
     }
 

@@ -46,10 +46,7 @@ fn at_least(claim: Claim, here: f64, paper: f64) -> Claim {
     let because = match here {
         _ if here >= paper => "as much or more".to_owned(),
         _ if here > 0.0 => format!("the direction is right, {} is not reached", percent(paper)),
-        _ => {
-            "Centaur is better here: it brings blocks in by batches, and so writes only what was hot for long"
-                .to_owned()
-        }
+        _ => "Centaur is better here".to_owned(),
     };
     claim.found(
         format!("by {}", percent(here)),

@@ -8,7 +8,6 @@ const WEB: Known = Known {
     stand_in: "zipf:theta=1.0,blocks=100000,requests=300000,read=0.98,seed=1",
 };
 
-/// A loop that a part of the cache larger than itself would hold.
 const ROCKSDB: Known = Known {
     name: "rocksdb",
     file: "recorded/rocksdb.csv.zst",
