@@ -15,8 +15,8 @@ use std::ops::Range;
 use larder_locality::{Op, Sampling};
 
 use crate::{
-    AllocError, Allocator, CacheUse, ConfiguredPolicy, Constraints, Decision, Findings, Goals, Latencies, Layout,
-    Measured, Objective, Profile, Static, Tenant, WritePolicy,
+    AllocError, Allocator, CacheUse, ConfiguredPolicy, Constraints, Decision, Findings, Goals, Latencies,
+    Layout, Measured, Objective, Profile, Static, Tenant, WritePolicy,
 };
 use budget::Pace;
 use observer::Observer;
@@ -130,18 +130,32 @@ impl ControlLoop {
         profile: Profile,
         tenants: Vec<ControlTenant>,
     ) -> Self {
-        let fixed = |tenant: &ControlTenant| tenant.write_policy == ConfiguredPolicy::Fixed(WritePolicy::ReadOnly);
+        let fixed =
+            |tenant: &ControlTenant| tenant.write_policy == ConfiguredPolicy::Fixed(WritePolicy::ReadOnly);
         let past = config.budget.is_some() || !config.write_back || tenants.iter().any(fixed);
         let needs = allocator.needs(past);
         let observers = (0..).zip(&tenants).map(|(at, _)| Observer::new(&config, &needs, at)).collect();
-        let nothing = Decision { quota_blocks: 0, mode: profile.mode, predicted: None, reason: String::new() };
+        let nothing =
+            Decision { quota_blocks: 0, mode: profile.mode, predicted: None, reason: String::new() };
         let absent = Position { decision: nothing, findings: None, present: false };
         let positions = vec![absent; tenants.len()];
         let pace = config.budget.map(|budget| Pace::new(budget, config.block_bytes));
         let epoch_end = config.epoch_seconds;
         let look = if profile.learns_quickly { epoch_end / LOOKS } else { f64::INFINITY };
         let early = Vec::new();
-        Self { config, profile, allocator, tenants, observers, positions, pace, epoch_end, early, look, epoch: 0 }
+        Self {
+            config,
+            profile,
+            allocator,
+            tenants,
+            observers,
+            positions,
+            pace,
+            epoch_end,
+            early,
+            look,
+            epoch: 0,
+        }
     }
 
     /// Tenants have come at `now`. Until the next decision each has its configured quota, or else an equal part of what is divided of the cache, for which those that were there
@@ -421,7 +435,8 @@ fn inputs<'a>(
 ///
 /// Who was promised something keeps what it has, but for the newcomers' least, until more is known of them.
 fn make_room(inputs: &[Tenant<'_>], equal: &[Decision], new: &[bool], cache: u32) -> Vec<u64> {
-    let quotas = |of: &dyn Fn(usize) -> Option<u32>| (0..inputs.len()).filter_map(of).map(u64::from).sum::<u64>();
+    let quotas =
+        |of: &dyn Fn(usize) -> Option<u32>| (0..inputs.len()).filter_map(of).map(u64::from).sum::<u64>();
     let promised = |at: usize| !new[at] && inputs[at].goals.reservation.is_some();
     let wanted = quotas(&|at| new[at].then_some(equal[at].quota_blocks));
     let least = quotas(&|at| new[at].then_some(equal[at].quota_blocks.min(inputs[at].min_blocks)));
@@ -431,7 +446,8 @@ fn make_room(inputs: &[Tenant<'_>], equal: &[Decision], new: &[bool], cache: u32
     let of_new = wanted.min(cache.saturating_sub(kept).max(least));
     let of_promised = kept.min(cache.saturating_sub(of_new));
     let of_others = held.min(cache.saturating_sub(of_new + of_promised));
-    let part = |blocks: u32, of: u64, all: u64| if all > of { u64::from(blocks) * of / all } else { blocks.into() };
+    let part =
+        |blocks: u32, of: u64, all: u64| if all > of { u64::from(blocks) * of / all } else { blocks.into() };
     let quota = |at: usize| match (new[at], promised(at)) {
         (true, _) => part(equal[at].quota_blocks, of_new, wanted),
         (_, true) => part(inputs[at].quota_blocks, of_promised, kept),

@@ -53,7 +53,8 @@ impl Measured {
 
     /// Mean seconds of a request; none without requests.
     pub fn mean_latency(&self) -> Option<f64> {
-        let all = [self.read_hits, self.read_misses, self.cached_writes, self.backing_writes, self.write_backs];
+        let all =
+            [self.read_hits, self.read_misses, self.cached_writes, self.backing_writes, self.write_backs];
         let seconds = all.iter().map(|timed| timed.seconds).sum();
         Timed { count: self.requests(), seconds }.mean()
     }

@@ -75,13 +75,14 @@ impl Allocator for Larder {
     /// only what comes again.
     fn needs(&self, limited_writes: bool) -> Needs {
         let mut curves = vec![CurvePolicy::WriteBack, CurvePolicy::WriteThrough];
-        let mut modes = vec![
-            (PolicySpec::S3Fifo, WritePolicy::WriteBack),
-            (PolicySpec::Lirs, WritePolicy::WriteBack),
-        ];
+        let mut modes =
+            vec![(PolicySpec::S3Fifo, WritePolicy::WriteBack), (PolicySpec::Lirs, WritePolicy::WriteBack)];
         if limited_writes {
             curves.push(CurvePolicy::ReadOnly);
-            modes.extend([(PolicySpec::Larc, WritePolicy::WriteBack), (PolicySpec::Larc, WritePolicy::ReadOnly)]);
+            modes.extend([
+                (PolicySpec::Larc, WritePolicy::WriteBack),
+                (PolicySpec::Larc, WritePolicy::ReadOnly),
+            ]);
         }
         Needs {
             curves,

@@ -72,8 +72,18 @@ pub const DEFAULT_MIN_BLOCKS: u32 = 1000;
 pub const DEFAULT_WRITE_THRESHOLD: f64 = 0.5;
 
 /// The names that [`by_name`] knows.
-pub const NAMES: [&str; 10] =
-    [Larder::NAME, Eci::NAME, Static::NAME, Unified::NAME, Wss::NAME, Combined::NAME, Scave::NAME, Optimal::NAME, Centaur::NAME, ConvexHull::NAME];
+pub const NAMES: [&str; 10] = [
+    Larder::NAME,
+    Eci::NAME,
+    Static::NAME,
+    Unified::NAME,
+    Wss::NAME,
+    Combined::NAME,
+    Scave::NAME,
+    Optimal::NAME,
+    Centaur::NAME,
+    ConvexHull::NAME,
+];
 
 use larder_locality::CurvePolicy;
 
@@ -115,7 +125,9 @@ pub enum AllocError {
         cache_blocks: u32,
     },
     /// An exact solution takes too long.
-    #[error("so many sizes of {tenants} tenants cannot be combined exactly: `optimal` is for small numbers of tenants")]
+    #[error(
+        "so many sizes of {tenants} tenants cannot be combined exactly: `optimal` is for small numbers of tenants"
+    )]
     TooLarge {
         /// How many there are.
         tenants: usize,

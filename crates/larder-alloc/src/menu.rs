@@ -25,7 +25,7 @@ pub struct Point {
     pub latency: f64,
     /// Blocks written to the SSD per second.
     pub ssd_writes: f64,
-    /// Requests all of whose blocks are hits, 0 to 1.
+    /// Requests that the SSD serves alone, 0 to 1: reads all of whose blocks are hits, and writes that it takes.
     pub request_hit_ratio: f64,
 }
 
@@ -123,13 +123,17 @@ fn of_curves(curves: &PolicyCurves, write: WritePolicy, latencies: Latencies, se
             read_misses: reads - read_hits,
             cached_writes: cached,
             backing_writes: writes - cached,
-            written_back: if write == WritePolicy::WriteBack && blocks > 0 { at.backing_writes as f64 } else { 0.0 },
+            written_back: if write == WritePolicy::WriteBack && blocks > 0 {
+                at.backing_writes as f64
+            } else {
+                0.0
+            },
         };
         Point {
             blocks,
             latency: served.latency(&latencies),
             ssd_writes: at.ssd_writes() as f64 / seconds,
-            request_hit_ratio: ratio(at.request_hits as f64, requests),
+            request_hit_ratio: ratio(served.read_hits + served.cached_writes, requests),
         }
     };
     let mode = Mode { caching: CachingSpec::default(), write };
@@ -150,10 +154,15 @@ fn of_bank(curve: &BankCurve, latencies: Latencies, seconds: f64) -> Option<Way>
     let (_, some) = curve.points.first()?;
     let nothing = none_cached(some);
     let points = std::iter::once((0, nothing)).chain(curve.points.iter().copied());
-    let points: Vec<_> =
+    let mut points: Vec<_> =
         points.map(|(blocks, counters)| of_counters(blocks, &counters, &latencies, seconds)).collect();
     let mode = Mode { caching: curve.caching, write: curve.write };
     let mut way = Way { mode, points: Vec::with_capacity(points.len() * BETWEEN as usize) };
+    let filled = lets_all_in(some);
+    if filled {
+        // However small a cache is, what misses is written to it.
+        points[0].ssd_writes = points[1].ssd_writes + some.read_hits as f64 / seconds;
+    }
     for pair in points.windows(2) {
         let gap = pair[1].blocks - pair[0].blocks;
         let steps = BETWEEN.min(gap).max(1);
@@ -161,7 +170,19 @@ fn of_bank(curve: &BankCurve, latencies: Latencies, seconds: f64) -> Option<Way>
     }
     way.points.extend(points.last());
     way.points.dedup_by_key(|point| point.blocks);
+    if filled {
+        let smallest = Point { blocks: 1, ..points[0] };
+        way.points[0].ssd_writes = 0.0;
+        if way.points.get(1).is_some_and(|point| point.blocks > 1) {
+            way.points.insert(1, smallest);
+        }
+    }
     Some(way)
+}
+
+/// Whatever is read and misses enters.
+fn lets_all_in(counters: &Counters) -> bool {
+    counters.fills > 0 && counters.fills == counters.backing_reads
 }
 
 /// The same accesses with no cache.
@@ -195,7 +216,7 @@ fn of_counters(blocks: u64, counters: &Counters, latencies: &Latencies, seconds:
         blocks,
         latency: served.latency(latencies),
         ssd_writes: counters.ssd_writes() as f64 / seconds,
-        request_hit_ratio: ratio(counters.request_hits as f64, counters.requests as f64),
+        request_hit_ratio: ratio(served.read_hits + served.cached_writes, counters.requests as f64),
     }
 }
 

@@ -139,7 +139,7 @@ impl Default for Constraints {
 pub struct Prediction {
     /// Mean seconds of a request.
     pub latency: f64,
-    /// Requests all of whose blocks are hits, 0 to 1.
+    /// Requests that the SSD serves alone, 0 to 1.
     pub request_hit_ratio: f64,
     /// Blocks written to the SSD per second.
     pub ssd_writes_per_second: f64,

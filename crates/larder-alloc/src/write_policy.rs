@@ -38,8 +38,8 @@ fn rounded_beside(ratio: f64, threshold: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use WritePolicy::{ReadOnly, WriteThrough};
     use crate::{Findings, Goals, Mode};
+    use WritePolicy::{ReadOnly, WriteThrough};
     use larder_locality::{ClassCounts, EpochFindings};
     use larder_policy::spec::CachingSpec;
 
@@ -48,10 +48,7 @@ mod tests {
         EpochFindings { accesses: classes.total(), classes, ..EpochFindings::default() }.into()
     }
 
-    fn decide(
-        findings: Option<&Findings>,
-        configured_policy: ConfiguredPolicy,
-    ) -> (WritePolicy, String) {
+    fn decide(findings: Option<&Findings>, configured_policy: ConfiguredPolicy) -> (WritePolicy, String) {
         let tenant = Tenant {
             name: "t",
             quota_blocks: 10,

@@ -94,7 +94,15 @@ pub struct Trial<P> {
 impl<P: Candidate> Trial<P> {
     /// A trial at its start.
     pub fn new(cache: Cache<P>, admission: AnyAdmission, write: WritePolicy) -> Self {
-        Self { cache, admission, write, counters: Counters::default(), dirty_blocks: 0, missed: false, closed: false }
+        Self {
+            cache,
+            admission,
+            write,
+            counters: Counters::default(),
+            dirty_blocks: 0,
+            missed: false,
+            closed: false,
+        }
     }
 
     /// A request, or a part of one, accesses the blocks in `range`, one after the other.

@@ -41,8 +41,8 @@ mod pool;
 mod result;
 mod run;
 mod simulate;
-pub mod tenants;
 mod source;
+pub mod tenants;
 
 pub use analysis::{AddressMap, Analysis, AnalysisPlan, Region, Window};
 pub use analyze::analyze;

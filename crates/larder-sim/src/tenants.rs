@@ -34,7 +34,6 @@ mod traffic;
 #[cfg(test)]
 mod tests;
 
-
 pub use device::{DeviceSpec, Op, UnknownDevice};
 pub use plan::{Backing, Caching, Pace, TenantPlan, TenantsPlan};
 pub use result::{Achieved, DecisionRow, DeviceUse, SsdWritesByCause, TenantResult, TenantsResult};

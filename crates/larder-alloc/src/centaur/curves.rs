@@ -239,8 +239,13 @@ mod tests {
     fn where_nothing_was_measured_the_known_latencies_stand_in() {
         let mut findings = cliff(100, 5).findings();
         findings.measured = Measured::default();
-        findings.latencies =
-            Latencies { read_hit: 0.001, read_miss: 0.010, cached_write: 0.003, backing_write: 0.030, write_back: 0.0 };
+        findings.latencies = Latencies {
+            read_hit: 0.001,
+            read_miss: 0.010,
+            cached_write: 0.003,
+            backing_write: 0.030,
+            write_back: 0.0,
+        };
         let vm = Vm::of(&tenant("vm", Some(&findings))).expect("it did something");
         // All of its requests are reads. One of them at a time would wait for the disk.
         assert_eq!((vm.ssd, vm.disk), (0.001, 0.010));

@@ -127,7 +127,10 @@ mod tests {
     #[test]
     fn what_may_be_written_is_counted_in_blocks() {
         let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
-        assert_eq!((pace.room(0.0), pace.room(10.0), pace.room(70.0), pace.period_end()), (50, 250, 1000, 100.0));
+        assert_eq!(
+            (pace.room(0.0), pace.room(10.0), pace.room(70.0), pace.period_end()),
+            (50, 250, 1000, 100.0)
+        );
         pace.written(300);
         assert_eq!((pace.room(10.0), pace.open(10.0), pace.room(70.0)), (0, false, 700));
         pace.turn(100.0);

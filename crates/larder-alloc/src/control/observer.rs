@@ -58,7 +58,18 @@ impl Observer {
             .then(|| Bank::new(&caches, Reach::Blocks(cache.max(1)), config.bank_blocks, seed).ok())
             .flatten();
         let (measured, latencies) = (Measured::default(), None);
-        Self { gathered: Vec::with_capacity(TOGETHER), analyzer, bank, measured, latencies, began: 0.0, before: 0.0, since_look: 0, looked: 0.0, decided_by: None }
+        Self {
+            gathered: Vec::with_capacity(TOGETHER),
+            analyzer,
+            bank,
+            measured,
+            latencies,
+            began: 0.0,
+            before: 0.0,
+            since_look: 0,
+            looked: 0.0,
+            decided_by: None,
+        }
     }
 
     /// The tenant has come: what was counted does not count any more.
@@ -184,10 +195,10 @@ fn latencies(measured: &Measured, before: &Latencies, nominal: &Latencies) -> La
     };
     let crowded = |timed: &Timed, nominal: f64| timed.mean().map(|mean| (mean / nominal).max(1.0));
     let (cached, backing) = (&measured.cached_writes, &measured.backing_writes);
-    let cached_like =
-        crowded(backing, nominal.backing_write).map_or(before.cached_write, |times| nominal.cached_write * times);
-    let backing_like =
-        crowded(cached, nominal.cached_write).map_or(before.backing_write, |times| nominal.backing_write * times);
+    let cached_like = crowded(backing, nominal.backing_write)
+        .map_or(before.cached_write, |times| nominal.cached_write * times);
+    let backing_like = crowded(cached, nominal.cached_write)
+        .map_or(before.backing_write, |times| nominal.backing_write * times);
     Latencies {
         read_hit: mix(&measured.read_hits, before.read_hit),
         read_miss: mix(&measured.read_misses, before.read_miss),

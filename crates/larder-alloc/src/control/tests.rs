@@ -59,6 +59,21 @@ fn a_newcomer_has_an_equal_part_and_the_others_make_room() {
 }
 
 #[test]
+fn who_was_promised_something_gives_a_newcomer_its_least_at_first() {
+    let allocator = crate::by_name("static").expect("known");
+    let profile = allocator.profile();
+    let goals = Goals { reservation: Some(crate::Reservation::Latency(1e-3)), ..Goals::default() };
+    let promised = ControlTenant { goals, ..tenant("promised") };
+    let tenants = vec![promised, tenant("free"), tenant("late"), tenant("later")];
+    let mut control = ControlLoop::new(config(100.0), allocator, profile, tenants);
+    control.arrive(&[0], 0.0).expect("fits");
+    control.arrive(&[1], 10.0).expect("fits");
+    assert_eq!(quotas(&control), [990, 10, 0, 0]);
+    control.arrive(&[2, 3], 20.0).expect("fits");
+    assert_eq!(quotas(&control), [980, 0, 10, 10]);
+}
+
+#[test]
 fn decisions_follow_what_was_read_again() {
     let mut control = control("eci", &["a", "b"]);
     control.arrive(&[0, 1], 0.0).expect("fits");
@@ -136,7 +151,7 @@ fn a_tenant_that_does_far_more_is_taken_for_a_newcomer() {
 fn a_configured_policy_holds_from_the_start() {
     let allocator = crate::by_name("static").expect("known");
     let profile = allocator.profile();
-    let fixed = ControlTenant { write_policy: ConfiguredPolicy::Fixed(crate::WritePolicy::ReadOnly), ..tenant("a") };
+    let fixed = ControlTenant { write_policy: ConfiguredPolicy::Fixed(WritePolicy::ReadOnly), ..tenant("a") };
     let mut control = ControlLoop::new(config(10.0), allocator, profile, vec![fixed, tenant("b")]);
     let positions = control.arrive(&[0, 1], 0.0).expect("fits");
     let writes: Vec<_> = positions.iter().map(|position| position.decision.mode.write.as_str()).collect();
@@ -175,5 +190,8 @@ fn the_budgets_periods_begin_on_time_whatever_the_epochs() {
         }
         seen.push((now, written, control.blocks_to_write(now)));
     }
-    assert_eq!(seen, [(30.0, 1000, 50), (60.0, 1000, 50), (70.0, 650, 66), (90.0, 350, 50), (120.0, 1000, 50)]);
+    assert_eq!(
+        seen,
+        [(30.0, 1000, 50), (60.0, 1000, 50), (70.0, 650, 66), (90.0, 350, 50), (120.0, 1000, 50)]
+    );
 }

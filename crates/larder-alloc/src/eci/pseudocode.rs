@@ -30,7 +30,13 @@ fn interval(trace: &str) -> Findings {
         let block = block.parse().expect("a number follows the letter");
         analyzer.observe(if op == "r" { Op::Read } else { Op::Write }, block..block + 1);
     }
-    let latencies = Latencies { read_hit: 1e-4, read_miss: 6e-3, cached_write: 1e-4, backing_write: 3e-3, write_back: 0.0 };
+    let latencies = Latencies {
+        read_hit: 1e-4,
+        read_miss: 6e-3,
+        cached_write: 1e-4,
+        backing_write: 3e-3,
+        write_back: 0.0,
+    };
     Findings { latencies, ..analyzer.finish_epoch().into() }
 }
 

@@ -10,7 +10,7 @@ use crate::bounds::Bounds;
 use crate::choices::outstanding;
 use crate::optimal::Room;
 use crate::words::grouped;
-use crate::{Candidates, Choice, Constraints, Findings, Reservation, Tenant};
+use crate::{Candidates, Choice, Constraints, Reservation, Tenant};
 
 /// What a tenant can be given.
 struct Offer {
@@ -42,11 +42,12 @@ pub(super) fn offers(
     let all = tenants.iter().zip(known).zip(ranges);
     let mut offers: Vec<Offer> =
         all.clone().map(|((tenant, known), &range)| free(tenant, known, range, constraints, many)).collect();
-    let promised: Vec<Option<Offer>> = all
-        .zip(&mut offers)
-        .map(|(((tenant, known), &range), free)| promised(tenant, known, range, constraints, many, free))
-        .collect();
-    grant(tenants, &mut offers, promised, room);
+    for (at, ((tenant, known), &range)) in all.enumerate() {
+        let Some(reservation) = tenant.goals.reservation else { continue };
+        let range = Bounds { most: range.most.min(left_for(at, &offers, room)).max(range.least), ..range };
+        let wish = Wish { tenant, known, range, constraints, many, reservation };
+        wish.ask(at, &mut offers, room);
+    }
     let limits = offers.iter().map(|offer| offer.limit).collect();
     let (lists, words) = offers.into_iter().map(|offer| (offer.candidates, offer.words)).unzip();
     Offers { lists, limits, words }
@@ -59,53 +60,59 @@ fn free(tenant: &Tenant<'_>, known: &Known, range: Bounds, constraints: &Constra
     Offer { candidates, limit: f64::INFINITY, words: None }
 }
 
-/// What the tenant can be given if its reservation is granted. None where it has none, or where it alone cannot have it: then the
-/// free offer says so.
-fn promised(
-    tenant: &Tenant<'_>,
-    known: &Known,
-    range: Bounds,
-    constraints: &Constraints,
-    many: bool,
-    free: &mut Offer,
-) -> Option<Offer> {
-    let reservation = tenant.goals.reservation?;
-    let Some((best, blocks)) = best(tenant, known, range) else {
-        free.words = Some(format!("{} cannot be judged yet", words(reservation)));
-        return None;
-    };
-    let Some(findings) = tenant.found() else {
-        free.words = Some(format!("{} rests while it is idle", words(reservation)));
-        return None;
-    };
-    let limit = match reservation {
-        Reservation::Latency(seconds) => seconds,
-        Reservation::Iops(iops) => outstanding(findings) / iops,
-    };
-    let Some(candidates) = options(tenant, known, range, constraints, limit, many) else {
-        let best = match reservation {
-            Reservation::Latency(_) => seconds(best),
-            Reservation::Iops(_) => format!("{:.0} IOPS", outstanding(findings) / best),
-        };
-        let (reservation, blocks) = (words(reservation), grouped(blocks));
-        free.words =
-            Some(format!("{reservation} refused: the best that can be had is {best} with {blocks} blocks"));
-        return None;
-    };
-    Some(Offer { candidates, limit, words: Some(format!("{} granted", words(reservation))) })
+/// Blocks that the others leave: they get their least, or what they were promised.
+fn left_for(at: usize, offers: &[Offer], room: Room) -> u64 {
+    let others = offers.iter().enumerate().filter(|&(other, _)| other != at);
+    room.blocks.saturating_sub(others.map(|(_, offer)| offer.candidates.choices[0].blocks).sum())
 }
 
-/// Put the promised offers in the place of the free ones, as far as they fit together.
-fn grant(tenants: &[Tenant<'_>], offers: &mut [Offer], promised: Vec<Option<Offer>>, room: Room) {
-    for ((at, tenant), offer) in tenants.iter().enumerate().zip(promised) {
-        let Some(offer) = offer else { continue };
-        let free = std::mem::replace(&mut offers[at], offer);
+/// A tenant that has a reservation, and what it could get.
+struct Wish<'a> {
+    tenant: &'a Tenant<'a>,
+    known: &'a Known,
+    range: Bounds,
+    constraints: &'a Constraints,
+    many: bool,
+    reservation: Reservation,
+}
+
+impl Wish<'_> {
+    /// Put the promised offer in the place of the free one, if all fit together then; tell the operator.
+    fn ask(&self, at: usize, offers: &mut [Offer], room: Room) {
+        let promise = words(self.reservation);
+        let Some((best, blocks)) = best(self.tenant, self.known, self.range) else {
+            offers[at].words = Some(format!("{promise} cannot be judged yet"));
+            return;
+        };
+        let Some(findings) = self.tenant.found() else {
+            offers[at].words = Some(format!("{promise} rests while it is idle"));
+            return;
+        };
+        let (limit, best) = match self.reservation {
+            Reservation::Latency(most) => (most, seconds(best)),
+            Reservation::Iops(least) => {
+                (outstanding(findings) / least, format!("{:.0} IOPS", outstanding(findings) / best))
+            }
+        };
+        let beside = if offers.iter().any(|offer| offer.limit.is_finite()) {
+            "beside what is promised to others "
+        } else {
+            ""
+        };
+        let refused = format!(
+            "{promise} refused: {beside}the best that can be had is {best} with {} blocks",
+            grouped(blocks)
+        );
+        let Some(candidates) =
+            options(self.tenant, self.known, self.range, self.constraints, limit, self.many)
+        else {
+            offers[at].words = Some(refused);
+            return;
+        };
+        let granted = Offer { candidates, limit, words: Some(format!("{promise} granted")) };
+        let free = std::mem::replace(&mut offers[at], granted);
         if !fit(offers, room) {
-            let refused = tenant.goals.reservation.map_or(String::new(), words);
-            let wanted = grouped(offers[at].candidates.choices[0].blocks);
-            let why = format!(
-                "{refused} refused: beside what is promised to others the {wanted} blocks that it needs cannot be had"
-            );
+            let why = format!("{promise} refused: it cannot be had within the budget of SSD writes");
             offers[at] = Offer { words: Some(why), ..free };
         }
     }

@@ -125,7 +125,13 @@ fn reader(hits: &[(u64, u64)]) -> Findings {
     Findings {
         seconds: 1.0,
         curves: curves.map(|policy| PolicyCurves::new(policy, counted.clone())).to_vec(),
-        latencies: crate::Latencies { read_hit: 0.0, read_miss: 1.0, cached_write: 0.0, backing_write: 1.0, write_back: 0.0 },
+        latencies: crate::Latencies {
+            read_hit: 0.0,
+            read_miss: 1.0,
+            cached_write: 0.0,
+            backing_write: 1.0,
+            write_back: 0.0,
+        },
         measured: Measured { read_misses: Timed { count: 100, seconds: 100.0 }, ..Measured::default() },
         ..EpochFindings { requests: 100, accesses: 100, ..EpochFindings::default() }.into()
     }

@@ -20,7 +20,22 @@ macro_rules! candidates {
     ($($policy:path),*) => { $(impl Candidate for $policy {})* };
 }
 
-candidates!(crate::any::AnyReplacement, AgingLfu, Arc, Clock, Fifo, Lfu, Lirs, Lru, Mq, Random, S3Fifo, Sieve, TwoQ, WTinyLfu);
+candidates!(
+    crate::any::AnyReplacement,
+    AgingLfu,
+    Arc,
+    Clock,
+    Fifo,
+    Lfu,
+    Lirs,
+    Lru,
+    Mq,
+    Random,
+    S3Fifo,
+    Sieve,
+    TwoQ,
+    WTinyLfu
+);
 
 /// Something to be done with a policy of any type.
 pub trait WithPolicy {

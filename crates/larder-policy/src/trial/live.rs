@@ -137,7 +137,10 @@ mod tests {
         run(&mut trial, Action::Read, &[3, 4, 1], &mut seen);
         trial.set_capacity(2, &mut seen);
         assert_eq!(seen.0, [(2, true), (3, false)]);
-        assert_eq!((trial.dirty_blocks(), trial.counters().dirty_evictions, trial.counters().evictions), (1, 1, 2));
+        assert_eq!(
+            (trial.dirty_blocks(), trial.counters().dirty_evictions, trial.counters().evictions),
+            (1, 1, 2)
+        );
         trial.set_capacity(3, &mut seen);
         run(&mut trial, Action::Read, &[9], &mut seen);
         assert_eq!((seen.0.len(), trial.resident_blocks()), (2, 3));

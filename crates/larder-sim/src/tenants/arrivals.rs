@@ -146,7 +146,8 @@ mod tests {
     use crate::Requests;
 
     fn trace(times: &[u64]) -> Requests<std::vec::IntoIter<Request>> {
-        let request = |&time_ns: &u64| Request { time_ns, volume: 0, kind: RequestKind::Read, offset: 0, len: 4096 };
+        let request =
+            |&time_ns: &u64| Request { time_ns, volume: 0, kind: RequestKind::Read, offset: 0, len: 4096 };
         Requests(times.iter().map(request).collect::<Vec<_>>().into_iter())
     }
 
@@ -169,7 +170,10 @@ mod tests {
         assert_eq!(times(&plan, None), [1000, 3000, 3000, 5000]);
         assert_eq!(times(&plan, Some(2)), [1000, 3000]);
         assert_eq!(times(&TenantPlan { stop_seconds: Some(4.0), ..plan.clone() }, None), [1000, 3000, 3000]);
-        assert_eq!(times(&TenantPlan { pace: Pace::Open { rate: 2.0 }, ..plan }, None), [1000, 2000, 2000, 3000]);
+        assert_eq!(
+            times(&TenantPlan { pace: Pace::Open { rate: 2.0 }, ..plan }, None),
+            [1000, 2000, 2000, 3000]
+        );
     }
 
     #[test]

@@ -33,7 +33,13 @@ impl Batched {
     }
 
     /// Where it is `closed`, nothing may be written to the SSD: what is written leaves.
-    pub(super) fn access(&mut self, action: Action, blocks: &Blocks<'_>, closed: bool, traffic: &mut Traffic) {
+    pub(super) fn access(
+        &mut self,
+        action: Action,
+        blocks: &Blocks<'_>,
+        closed: bool,
+        traffic: &mut Traffic,
+    ) {
         self.shadow.accesses(action, blocks, 0..blocks.keys.len(), &mut ());
         self.shadow.end_request(action);
         for (&key, &hash) in blocks.keys.iter().zip(blocks.hashes) {

@@ -141,7 +141,11 @@ impl fmt::Display for DeviceSpec {
             tell(key, format!("{value}s"), value != before)?;
         }
         tell("read-bandwidth", self.read_bandwidth.to_string(), self.read_bandwidth != same.read_bandwidth)?;
-        tell("write-bandwidth", self.write_bandwidth.to_string(), self.write_bandwidth != same.write_bandwidth)
+        tell(
+            "write-bandwidth",
+            self.write_bandwidth.to_string(),
+            self.write_bandwidth != same.write_bandwidth,
+        )
     }
 }
 
@@ -297,19 +301,37 @@ mod tests {
             std::mem::swap(&mut fresh.next_end, &mut device.next_end);
             took / 1000
         };
-        assert_eq!([time(0, 2), time(500, 1), time(2, 1), time(501, 1), time(3, 1)], [3000, 2000, 1100, 1100, 1100]);
+        assert_eq!(
+            [time(0, 2), time(500, 1), time(2, 1), time(501, 1), time(3, 1)],
+            [3000, 2000, 1100, 1100, 1100]
+        );
         assert_eq!(time(2, 1), 2000);
     }
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        for text in ["hdd-10k", "san", "sata-ssd", "nvme", "san:parallel=8,random-read=0.004s", "hdd-10k:read-bandwidth=9"] {
+        for text in [
+            "hdd-10k",
+            "san",
+            "sata-ssd",
+            "nvme",
+            "san:parallel=8,random-read=0.004s",
+            "hdd-10k:read-bandwidth=9",
+        ] {
             assert_eq!(text.parse::<DeviceSpec>().map(|spec| spec.to_string()), Ok(text.to_owned()));
         }
         let spec: DeviceSpec = "san:random-read=4ms,sequential-write=80us".parse().expect("known");
         assert_eq!((spec.random_read, spec.parallel), (0.004, 128));
         assert!((spec.sequential_write - 8e-5).abs() < 1e-12);
-        for text in ["", "disk", "san:parallel=0", "san:seek=4ms", "san:random-read=4", "san:random-read=-1ms", "san:parallel"] {
+        for text in [
+            "",
+            "disk",
+            "san:parallel=0",
+            "san:seek=4ms",
+            "san:random-read=4",
+            "san:random-read=-1ms",
+            "san:parallel",
+        ] {
             assert!(text.parse::<DeviceSpec>().is_err(), "{text}");
         }
     }

@@ -14,7 +14,8 @@ pub(super) struct Latency {
 
 impl Latency {
     pub(super) fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2).expect("the bounds are in order, and two digits may be asked for");
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2)
+            .expect("the bounds are in order, and two digits may be asked for");
         Self { histogram, sum_ns: 0 }
     }
 

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use larder_alloc::control::Position;
 use larder_alloc::{CacheUse, Layout, Mode, Population, WritePolicy};
+use larder_policy::Cache;
 use larder_policy::admission::AnyAdmission;
 use larder_policy::any::AnyReplacement;
 use larder_policy::index::hash;
 use larder_policy::trial::{Action, Blocks, Outcome, Trial};
-use larder_policy::Cache;
 
 use super::batched::Batched;
 use super::combined::Combined;

@@ -45,10 +45,8 @@ fn trace(text: &str) -> Vec<Request> {
 }
 
 fn run(plan: &TenantsPlan, traces: &[Vec<Request>]) -> TenantsResult {
-    let sources: Vec<_> = traces
-        .iter()
-        .map(|trace| move || Ok::<_, Infallible>(Requests(trace.clone().into_iter())))
-        .collect();
+    let sources: Vec<_> =
+        traces.iter().map(|trace| move || Ok::<_, Infallible>(Requests(trace.clone().into_iter()))).collect();
     let result = simulate_tenants(plan, &sources, |_| {}).expect("it can be run");
     TenantsResult { cpu_seconds: 0.0, control_cpu_seconds: 0.0, ..result }
 }

@@ -1,6 +1,6 @@
 //! `larder reproduce scave`: S-CAVE's co-runs of two VMs of strong and of weak locality, against one cache under CLOCK.
 //!
-//! After section VI-D of Luo, Ma, Lee, Chen, Li: "S-CAVE: Effective SSD Caching to Improve Virtual Machine Storage Performance", PACT 2013. Each VM is alone on a
+//! After section VI-D of Luo, Ma, Lee, Zhang, Liu, Zhou: "S-CAVE: Effective SSD Caching to Improve Virtual Machine Storage Performance", PACT 2013. Each VM is alone on a
 //! hard disk, all share the SSD, and each workload runs again and again until the time is over.
 
 mod claims;
@@ -89,7 +89,7 @@ pub fn find(common: &Common) -> Result<Report, Problem> {
     );
     let notes = [setup].into_iter().chain(told(co_runs.iter().flat_map(|run| &run.guests)));
     Ok(Report {
-        title: "Luo, Ma, Lee, Chen, Li: \"S-CAVE: Effective SSD Caching to Improve Virtual Machine Storage Performance\", PACT 2013, section VI-D".into(),
+        title: "Luo, Ma, Lee, Zhang, Liu, Zhou: \"S-CAVE: Effective SSD Caching to Improve Virtual Machine Storage Performance\", PACT 2013, section VI-D".into(),
         notes: notes.chain(common.cut_short()).collect(),
         sheets: vec![sheet(&co_runs)],
         claims: claims::judge(&co_runs),

@@ -42,6 +42,15 @@ fn one_that_cannot_is_refused_with_the_best_there_is() {
     assert!(decisions[1].reason.contains(words), "{}", decisions[1].reason);
 }
 
+/// 120 blocks would do; there are 100, and 85 hold most of it.
+#[test]
+fn the_best_there_is_fits_the_cache() {
+    let found = epoch(&[(85, 400), (120, 600)], 1000, 0);
+    let decisions = decide(&[reserved("t", &found, Reservation::Latency(1e-3))], &cache(100));
+    assert!(decisions[0].reason.contains("refused: the best that can be had is"), "{}", decisions[0].reason);
+    assert!(decisions[0].reason.contains("with 85 blocks"), "{}", decisions[0].reason);
+}
+
 #[test]
 fn the_first_of_two_that_exclude_each_other_is_granted() {
     let found = epoch(&[(80, 500)], 1000, 0);

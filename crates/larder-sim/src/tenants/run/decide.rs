@@ -1,0 +1,95 @@
+//! Decisions: asked for, carried out, and held against what came.
+
+use larder_alloc::CacheUse;
+
+use super::super::result::{Achieved, DecisionRow};
+use super::guest::Row;
+use super::{Run, cpu};
+use crate::Source;
+
+impl<S: Source> Run<'_, S> {
+    /// Decisions are due: ask for them, and carry them out.
+    pub(super) fn decide(&mut self) {
+        // What is due may be due within the nanosecond that has begun.
+        let now = self.seconds().max(self.control.due_seconds());
+        if !self.control.must_decide(now) {
+            self.control.look(now);
+            return;
+        }
+        let count = self.guests.len();
+        let usages: Vec<CacheUse> = (0..count).map(|tenant| self.store.usage(tenant)).collect();
+        let before = cpu();
+        let decided = self.control.decide(now, &usages).map(|_| ());
+        self.control_cpu += (cpu() - before).as_secs_f64();
+        if let Err(error) = decided {
+            self.failed += 1;
+            self.failure = Some(error.to_string());
+        }
+        self.stand();
+    }
+
+    /// What was decided holds from now on.
+    pub(super) fn stand(&mut self) {
+        for tenant in 0..self.guests.len() {
+            self.close_row(tenant);
+            self.weigh(tenant);
+        }
+        self.traffic.clear();
+        self.store.apply(self.control.positions(), &mut self.traffic);
+        self.write_back();
+        for tenant in 0..self.guests.len() {
+            self.begin_row(tenant);
+        }
+    }
+
+    fn begin_row(&mut self, tenant: usize) {
+        let position = &self.control.positions()[tenant];
+        if !position.present {
+            return;
+        }
+        let decision = &position.decision;
+        self.open_rows[tenant] = Some(self.rows.len());
+        self.guests[tenant].row = Row { began: self.now, ..Row::default() };
+        self.rows.push(DecisionRow {
+            seconds: self.now as f64 / 1e9,
+            tenant,
+            quota_blocks: decision.quota_blocks,
+            occupied_blocks: 0,
+            caching: decision.mode.caching.to_string(),
+            write_policy: decision.mode.write.to_string(),
+            predicted_latency: decision.predicted.map(|predicted| predicted.latency),
+            predicted_request_hit_ratio: decision.predicted.map(|predicted| predicted.request_hit_ratio),
+            predicted_ssd_writes_per_second: decision
+                .predicted
+                .map(|predicted| predicted.ssd_writes_per_second),
+            achieved: Achieved::default(),
+            reason: decision.reason.clone(),
+        });
+    }
+
+    pub(super) fn close_row(&mut self, tenant: usize) {
+        let Some(row) = self.open_rows[tenant].take() else { return };
+        let Row { requests, hits, sum_ns, ssd_blocks, began } = self.guests[tenant].row;
+        let seconds = (self.now - began) as f64 / 1e9;
+        let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let some = requests > 0;
+        self.rows[row].occupied_blocks = self.store.resident(tenant);
+        self.rows[row].achieved = Achieved {
+            latency: some.then(|| sum_ns as f64 / 1e9 / requests as f64),
+            request_hit_ratio: some.then(|| hits as f64 / requests as f64),
+            iops: per_second(requests),
+            ssd_writes_per_second: per_second(ssd_blocks),
+        };
+    }
+
+    /// What a tenant held and was allotted until now.
+    pub(super) fn weigh(&mut self, tenant: usize) {
+        let decision = &self.control.positions()[tenant].decision;
+        let (held, quota) = (self.store.resident(tenant), decision.quota_blocks);
+        let guest = &mut self.guests[tenant];
+        let time = (self.now - guest.since.min(self.now)) as f64;
+        guest.occupied_ns += f64::from(held) * time;
+        guest.quota_ns += f64::from(quota) * time;
+        guest.since = self.now;
+    }
+}

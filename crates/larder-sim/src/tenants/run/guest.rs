@@ -1,0 +1,67 @@
+//! A tenant in the run: what it does next, and what was counted of it.
+
+use larder_trace::Request;
+
+use super::super::arrivals::Arrivals;
+use super::super::latency::Latency;
+use super::super::result::TenantResult;
+
+/// One tenant in the run.
+pub(super) struct Guest<S> {
+    pub(super) arrivals: Arrivals<S>,
+    pub(super) next: Option<Request>,
+    /// Requests under way, of a closed loop.
+    pub(super) outstanding: u32,
+    pub(super) ended: bool,
+    pub(super) gone: bool,
+    pub(super) count: TenantResult,
+    pub(super) reads: Latency,
+    pub(super) writes: Latency,
+    pub(super) hits: u64,
+    pub(super) last_done: u64,
+    /// The stream of reads under way, for the bypass: where it goes on, and its bytes so far.
+    pub(super) stream: (u32, u64, u64),
+    /// What a mover still has to bring: runs of blocks.
+    pub(super) moves: Vec<(u64, u64)>,
+    pub(super) moving: usize,
+    /// Blocks held and allotted, times nanoseconds, until `since`.
+    pub(super) occupied_ns: f64,
+    pub(super) quota_ns: f64,
+    pub(super) since: u64,
+    pub(super) row: Row,
+}
+
+/// What was counted since the last decision.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Row {
+    pub(super) requests: u64,
+    pub(super) hits: u64,
+    pub(super) sum_ns: u64,
+    pub(super) ssd_blocks: u64,
+    pub(super) began: u64,
+}
+
+impl<S> Guest<S> {
+    /// A tenant that has not come yet.
+    pub(super) fn new(arrivals: Arrivals<S>) -> Self {
+        Self {
+            arrivals,
+            next: None,
+            outstanding: 0,
+            ended: false,
+            gone: false,
+            count: TenantResult::default(),
+            reads: Latency::new(),
+            writes: Latency::new(),
+            hits: 0,
+            last_done: 0,
+            stream: (0, u64::MAX, 0),
+            moves: Vec::new(),
+            moving: 0,
+            occupied_ns: 0.0,
+            quota_ns: 0.0,
+            since: 0,
+            row: Row::default(),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! A request's way through cache and devices.
+
+use larder_alloc::control::ServedBy;
+use larder_locality::Op as BlockOp;
+use larder_policy::trial::{Action, Outcome};
+use larder_trace::{Request, RequestKind};
+
+use super::super::TenantsError;
+use super::super::device::Op;
+use super::super::store::Access;
+use super::{Event, Run, cpu};
+use crate::Source;
+use std::cmp::Reverse;
+
+impl<S: Source> Run<'_, S> {
+    /// A request comes now: when it is done.
+    pub(super) fn serve(&mut self, tenant: usize, request: &Request) -> Result<u64, TenantsError<S::Error>> {
+        let (action, op) = match request.kind {
+            RequestKind::Read => (Action::Read, BlockOp::Read),
+            RequestKind::Write => (Action::Write, BlockOp::Write),
+            RequestKind::Discard => (Action::Discard, BlockOp::Discard),
+            RequestKind::Flush => return Ok(self.now),
+        };
+        self.cut(tenant, request)?;
+        self.monitor(tenant, op);
+        let over = !self.control.may_write(self.seconds());
+        let closed = over || (action == Action::Read && self.bypasses(tenant, request));
+        self.traffic.clear();
+        let access = Access { tenant, action, keys: &self.buffer, closed };
+        self.store.access(&access, &self.owners, &mut self.traffic);
+        debug_assert!(self.store.holds_no_more_than_there_is());
+        let done = match action {
+            Action::Read => self.read(tenant),
+            Action::Write => self.write(tenant),
+            Action::Discard | Action::Flush => return Ok(self.now),
+        };
+        Ok(done)
+    }
+
+    /// The request's blocks go to the buffer, as keys.
+    fn cut(&mut self, tenant: usize, request: &Request) -> Result<(), TenantsError<S::Error>> {
+        let volume = (tenant, request.volume);
+        if self.last_volume.0 != volume {
+            let number = self.volumes.len() as u32;
+            self.last_volume = (volume, *self.volumes.entry(volume).or_insert(number));
+        }
+        let blocks = self.block.blocks_of(request);
+        self.buffer.clear();
+        let room = (blocks.end - blocks.start) as usize;
+        self.keys.extend(&mut self.buffer, self.last_volume.1, &blocks, room)?;
+        for &key in self.buffer.iter().step_by(1 << 16).chain(self.buffer.last()) {
+            let segment = (key >> 32) as usize;
+            if segment >= self.owners.len() {
+                self.owners.resize(segment + 1, tenant);
+            }
+        }
+        Ok(())
+    }
+
+    /// The loop sees the request.
+    fn monitor(&mut self, tenant: usize, op: BlockOp) {
+        let mut full = false;
+        let mut rest = &self.buffer[..];
+        while let Some(&first) = rest.first() {
+            // Keys follow each other but where a segment ends.
+            let in_segment = ((first | 0xffff_ffff) - first).saturating_add(1);
+            let count = rest.len().min(usize::try_from(in_segment).unwrap_or(usize::MAX));
+            full |= self.control.observe(tenant, op, first..first + count as u64);
+            rest = &rest[count..];
+        }
+        if full {
+            let before = cpu();
+            self.control.analyze(tenant);
+            self.control_cpu += (cpu() - before).as_secs_f64();
+        }
+    }
+
+    /// A long sequential stream of reads passes by the cache, where the allocator's system has it so.
+    fn bypasses(&mut self, tenant: usize, request: &Request) -> bool {
+        let Some(limit) = self.profile.bypass_sequential_bytes else { return false };
+        let (volume, end, bytes) = &mut self.guests[tenant].stream;
+        let goes_on = *volume == request.volume && *end == request.offset;
+        *bytes = if goes_on { *bytes + u64::from(request.len) } else { request.len.into() };
+        (*volume, *end) = (request.volume, request.offset + u64::from(request.len));
+        *bytes >= limit
+    }
+
+    fn read(&mut self, tenant: usize) -> u64 {
+        let (now, mut done) = (self.now, self.now);
+        let (hits, entered) = (self.traffic.count(Outcome::Hit), self.traffic.count(Outcome::Entered));
+        let blocks = self.buffer.len() as u64;
+        if hits > 0 {
+            done = done.max(self.machine.ssd(now, Op::Read, self.buffer[0], hits));
+        }
+        for (place, length) in runs(&self.buffer, |at| self.traffic.outcomes[at] != Outcome::Hit) {
+            done = done.max(self.machine.backing(tenant, now, Op::Read, place, length));
+        }
+        if entered > 0 {
+            self.machine.ssd(now, Op::Write, self.buffer[0], entered);
+        }
+        let waited = self.write_back_for(tenant).saturating_sub(done);
+        let count = &mut self.guests[tenant].count;
+        count.block_reads += blocks;
+        count.read_hits += hits;
+        count.backing_reads += blocks - hits;
+        count.ssd_writes.fill += entered;
+        count.read_requests += 1;
+        self.written_to_ssd(tenant, entered);
+        let by = if hits == blocks { ServedBy::ReadHit } else { ServedBy::ReadMiss };
+        self.done(tenant, by, done, waited)
+    }
+
+    fn write(&mut self, tenant: usize) -> u64 {
+        let (now, mut done) = (self.now, self.now);
+        let blocks = self.buffer.len() as u64;
+        let to_ssd = blocks - self.traffic.count(Outcome::Passed);
+        if to_ssd > 0 {
+            done = done.max(self.machine.ssd(now, Op::Write, self.buffer[0], to_ssd));
+        }
+        let through = self.traffic.through;
+        let mut to_backing = 0;
+        for (place, length) in
+            runs(&self.buffer, |at| through || self.traffic.outcomes[at] == Outcome::Passed)
+        {
+            done = done.max(self.machine.backing(tenant, now, Op::Write, place, length));
+            to_backing += length;
+        }
+        let waited = self.write_back_for(tenant).saturating_sub(done);
+        let count = &mut self.guests[tenant].count;
+        count.block_writes += blocks;
+        count.backing_writes += to_backing;
+        count.ssd_writes.guest_write += to_ssd;
+        self.written_to_ssd(tenant, to_ssd);
+        let by = if to_backing == 0 { ServedBy::CachedWrite } else { ServedBy::BackingWrite };
+        self.done(tenant, by, done, waited)
+    }
+
+    /// Dirty blocks that left are written back, neighbours together.
+    pub(super) fn write_back(&mut self) {
+        let mut keys: Vec<u64> = self.traffic.written_back().collect();
+        keys.sort_unstable();
+        for (place, length) in runs(&keys, |_| true) {
+            let owner = self.owners[(place >> 32) as usize];
+            self.guests[owner].count.backing_writes += length;
+            let begin = self.machine.write_back(owner, self.now, length);
+            self.events.push(Reverse((begin, Event::WriteBack(owner, place, length))));
+        }
+    }
+
+    /// Dirty blocks that left for a request are written back: when it may go on.
+    fn write_back_for(&mut self, tenant: usize) -> u64 {
+        if self.traffic.written_back().next().is_none() {
+            return self.now;
+        }
+        self.write_back();
+        let owners = self.traffic.written_back().map(|key| self.owners[(key >> 32) as usize]);
+        let mut owners: Vec<usize> = owners.chain([tenant]).collect();
+        owners.dedup();
+        let cleaned = owners.into_iter().map(|owner| self.machine.when_cleaned(owner, self.now));
+        cleaned.max().unwrap_or(self.now)
+    }
+
+    pub(super) fn written_to_ssd(&mut self, tenant: usize, blocks: u64) {
+        if blocks > 0 {
+            self.control.ssd_written(tenant, blocks);
+            self.guests[tenant].row.ssd_blocks += blocks;
+        }
+    }
+
+    /// A request is done after all but what it `waited` for blocks that had to be written back.
+    fn done(&mut self, tenant: usize, by: ServedBy, done: u64, waited: u64) -> u64 {
+        let (alone, done) = (done - self.now, done + waited);
+        let took = done - self.now;
+        let guest = &mut self.guests[tenant];
+        let hit = matches!(by, ServedBy::ReadHit | ServedBy::CachedWrite);
+        match by {
+            ServedBy::ReadHit | ServedBy::ReadMiss => guest.reads.add(took),
+            ServedBy::CachedWrite | ServedBy::BackingWrite => guest.writes.add(took),
+        }
+        guest.hits += u64::from(hit);
+        guest.row.requests += 1;
+        guest.row.hits += u64::from(hit);
+        guest.row.sum_ns += took;
+        guest.last_done = guest.last_done.max(done);
+        self.control.served(tenant, by, alone as f64 / 1e9);
+        let left = self.traffic.written_back().count() as u64;
+        if left > 0 {
+            self.control.written_back(tenant, left, waited as f64 / 1e9);
+        }
+        self.requests += 1;
+        done
+    }
+}
+
+/// Runs of keys that follow each other, of those for which `wanted` says so: first key and length.
+pub(super) fn runs(keys: &[u64], wanted: impl Fn(usize) -> bool) -> impl Iterator<Item = (u64, u64)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at < keys.len() && !wanted(at) {
+            at += 1;
+        }
+        let begin = at;
+        while at < keys.len() && wanted(at) && keys[at] == keys[begin] + (at - begin) as u64 {
+            at += 1;
+        }
+        (begin < at).then(|| (keys[begin], (at - begin) as u64))
+    })
+}
