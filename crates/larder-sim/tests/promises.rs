@@ -151,13 +151,11 @@ fn is_refused(pace: Pace, reservation: Reservation) {
 
 #[test]
 fn a_latency_that_can_be_had_is_had_within_three_epochs() {
-    is_met(Pace::Open { rate: 1.0 }, Reservation::Latency(1.2e-3));
     is_met(Pace::Open { rate: 1.0 }, Reservation::Latency(1e-3));
 }
 
 #[test]
 fn requests_per_second_that_can_be_had_are_had_within_three_epochs() {
-    is_met(Pace::Closed { outstanding: 4 }, Reservation::Iops(3000.0));
     is_met(Pace::Closed { outstanding: 4 }, Reservation::Iops(4000.0));
 }
 
@@ -173,7 +171,8 @@ fn shares_are_proportions_of_latencies() {
         for (one, other) in [(1.0, 1.0), (1.0, 2.0), (2.0, 1.0)] {
             let share = |share| Goals { share: Some(share), ..Goals::default() };
             let tenants = vec![with("one", share(one)), with("other", share(other))];
-            let result = run(&plan(tenants, allocator, 8), &[popular(2000, 0.8), popular(2000, 0.8)]);
+            let result =
+                run(&plan(tenants, allocator, LEARNT + 3), &[popular(2000, 0.8), popular(2000, 0.8)]);
             let ratio = mean_latency(&result, 0, LEARNT) / mean_latency(&result, 1, LEARNT);
             let off = ratio / (other / one) - 1.0;
             assert!(off.abs() < 0.05, "{allocator} {one}:{other}: a ratio of {ratio}");
