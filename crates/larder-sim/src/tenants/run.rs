@@ -273,7 +273,6 @@ impl<'a, S: Source> Run<'a, S> {
         self.control.arrive(&new, self.seconds())?;
         self.stand();
         for tenant in new {
-            self.guests[tenant].since = self.now;
             let streams = match self.plan.tenants[tenant].pace {
                 Pace::Open { .. } => 1,
                 Pace::Closed { outstanding } => outstanding,
@@ -297,13 +296,13 @@ impl<'a, S: Source> Run<'a, S> {
             return;
         }
         self.guests[tenant].ended = true;
-        self.close_row(tenant);
-        self.weigh(tenant);
+        self.close_rows();
         self.control.leave(tenant);
         self.traffic.clear();
         self.store.drop_all(tenant, &self.owners, &mut self.traffic);
         self.store.apply(self.control.positions(), &mut self.traffic);
         self.write_back();
+        self.begin_rows();
     }
 
     /// An open loop's next request is known: it comes at its time.

@@ -222,7 +222,11 @@ proptest! {
             prop_assert_eq!((tenant.requests, tenant.read_requests), (reads + writes, reads));
             prop_assert!(tenant.read_hits <= tenant.block_reads);
         }
-        // That no more is held than there is, the run itself asserts after every request.
+        // That no more is held than there is, the run itself asserts after every request; rows that began together end together, and tell it too.
+        for together in result.decisions.chunk_by(|one, next| one.seconds == next.seconds && one.tenant < next.tenant) {
+            let held: u64 = together.iter().map(|row| u64::from(row.occupied_blocks)).sum();
+            prop_assert!(held <= blocks, "{held} of {blocks} at {}", together[0].seconds);
+        }
         if let Some(budget) = budget {
             // A request that began within the budget may end beyond it.
             prop_assert!(result.total.ssd_writes.total <= budget + 5);

@@ -30,16 +30,21 @@ impl<S: Source> Run<'_, S> {
 
     /// What was decided holds from now on.
     pub(super) fn stand(&mut self) {
-        for tenant in 0..self.guests.len() {
-            self.close_row(tenant);
-            self.weigh(tenant);
-        }
+        self.close_rows();
         self.traffic.clear();
         self.store.apply(self.control.positions(), &mut self.traffic);
         self.write_back();
-        for tenant in 0..self.guests.len() {
-            self.begin_row(tenant);
-        }
+        self.begin_rows();
+    }
+
+    /// Begin a row for each tenant that is there. All rows begin and end together, so that what is held at their ends adds up.
+    pub(super) fn begin_rows(&mut self) {
+        (0..self.guests.len()).for_each(|tenant| self.begin_row(tenant));
+    }
+
+    /// What came since the rows began.
+    pub(super) fn close_rows(&mut self) {
+        (0..self.guests.len()).for_each(|tenant| self.close_row(tenant));
     }
 
     fn begin_row(&mut self, tenant: usize) {
@@ -67,29 +72,24 @@ impl<S: Source> Run<'_, S> {
         });
     }
 
-    pub(super) fn close_row(&mut self, tenant: usize) {
+    fn close_row(&mut self, tenant: usize) {
         let Some(row) = self.open_rows[tenant].take() else { return };
         let Row { requests, hits, sum_ns, ssd_blocks, began } = self.guests[tenant].row;
-        let seconds = (self.now - began) as f64 / 1e9;
+        let (quota, held) = (self.rows[row].quota_blocks, self.store.resident(tenant));
+        let guest = &mut self.guests[tenant];
+        let time = (self.now - began) as f64;
+        guest.there_ns += time;
+        guest.occupied_ns += f64::from(held) * time;
+        guest.quota_ns += f64::from(quota) * time;
+        let seconds = time / 1e9;
         let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let some = requests > 0;
-        self.rows[row].occupied_blocks = self.store.resident(tenant);
+        self.rows[row].occupied_blocks = held;
         self.rows[row].achieved = Achieved {
             latency: some.then(|| sum_ns as f64 / 1e9 / requests as f64),
             request_hit_ratio: some.then(|| hits as f64 / requests as f64),
             iops: per_second(requests),
             ssd_writes_per_second: per_second(ssd_blocks),
         };
-    }
-
-    /// What a tenant held and was allotted until now.
-    pub(super) fn weigh(&mut self, tenant: usize) {
-        let decision = &self.control.positions()[tenant].decision;
-        let (held, quota) = (self.store.resident(tenant), decision.quota_blocks);
-        let guest = &mut self.guests[tenant];
-        let time = (self.now - guest.since.min(self.now)) as f64;
-        guest.occupied_ns += f64::from(held) * time;
-        guest.quota_ns += f64::from(quota) * time;
-        guest.since = self.now;
     }
 }

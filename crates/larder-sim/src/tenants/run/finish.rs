@@ -8,12 +8,7 @@ use crate::Source;
 
 impl<S: Source> Run<'_, S> {
     pub(super) fn finish(mut self, cpu_seconds: f64) -> TenantsResult {
-        for tenant in 0..self.guests.len() {
-            self.close_row(tenant);
-            if !self.guests[tenant].gone {
-                self.weigh(tenant);
-            }
-        }
+        self.close_rows();
         let end = self.guests.iter().map(|guest| guest.last_done).max().unwrap_or(0).max(self.now);
         let names: Vec<String> = self.plan.tenants.iter().map(|tenant| tenant.name.clone()).collect();
         let (mut reads, mut writes, mut total) = (Latency::new(), Latency::new(), TenantResult::default());
@@ -30,8 +25,8 @@ impl<S: Source> Run<'_, S> {
             let start = guest.arrivals.start_ns();
             let there = guest.last_done.saturating_sub(start);
             let mut result = guest.count.clone();
-            result.mean_occupied_blocks = guest.occupied_ns / guest.since.saturating_sub(start).max(1) as f64;
-            result.mean_quota_blocks = guest.quota_ns / guest.since.saturating_sub(start).max(1) as f64;
+            result.mean_occupied_blocks = guest.occupied_ns / guest.there_ns.max(1.0);
+            result.mean_quota_blocks = guest.quota_ns / guest.there_ns.max(1.0);
             conclude(result, name, &guest.reads, &guest.writes, guest.hits, there)
         };
         let tenants: Vec<_> = self.guests.iter().zip(&names).map(|(guest, name)| tell(guest, name)).collect();

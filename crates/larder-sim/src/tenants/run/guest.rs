@@ -24,10 +24,10 @@ pub(super) struct Guest<S> {
     /// What a mover still has to bring: runs of blocks.
     pub(super) moves: Vec<(u64, u64)>,
     pub(super) moving: usize,
-    /// Blocks held and allotted, times nanoseconds, until `since`.
+    /// Nanoseconds that it was there, and the blocks held and allotted, times these.
     pub(super) occupied_ns: f64,
     pub(super) quota_ns: f64,
-    pub(super) since: u64,
+    pub(super) there_ns: f64,
     pub(super) row: Row,
 }
 
@@ -60,7 +60,7 @@ impl<S> Guest<S> {
             moving: 0,
             occupied_ns: 0.0,
             quota_ns: 0.0,
-            since: 0,
+            there_ns: 0.0,
             row: Row::default(),
         }
     }
