@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use larder_alloc::control::Position;
-use larder_alloc::{CacheUse, Layout, Mode, Population, WritePolicy};
+use larder_alloc::{CacheUse, Layout, Mode, Population, Resize, WritePolicy, resize};
 use larder_policy::Cache;
 use larder_policy::admission::AnyAdmission;
 use larder_policy::any::AnyReplacement;
@@ -251,8 +251,12 @@ impl Store {
         match &mut self.layout {
             Laid::Unified { .. } => {}
             Laid::Parts { parts, .. } => {
-                if parts[tenant].cache().capacity() != blocks {
-                    parts[tenant].set_capacity(blocks, traffic);
+                let part = &mut parts[tenant];
+                let Resize { size, evict } = resize(part.cache().capacity(), part.resident_blocks(), blocks);
+                if size != part.cache().capacity() {
+                    let left = traffic.left.len();
+                    part.set_capacity(size, traffic);
+                    debug_assert_eq!(traffic.left.len() - left, evict as usize);
                 }
             }
             Laid::Combined(combined) => combined.resize(tenant, blocks, traffic),

@@ -48,7 +48,8 @@ impl<S: Source> Run<'_, S> {
         self.buffer.clear();
         let room = (blocks.end - blocks.start) as usize;
         self.keys.extend(&mut self.buffer, self.last_volume.1, &blocks, room)?;
-        for &key in self.buffer.iter().step_by(1 << 16).chain(self.buffer.last()) {
+        // A request lies in one segment, or in two.
+        for &key in self.buffer.first().into_iter().chain(self.buffer.last()) {
             let segment = (key >> 32) as usize;
             if segment >= self.owners.len() {
                 self.owners.resize(segment + 1, tenant);
@@ -155,6 +156,7 @@ impl<S: Source> Run<'_, S> {
         self.write_back();
         let owners = self.traffic.written_back().map(|key| self.owners[(key >> 32) as usize]);
         let mut owners: Vec<usize> = owners.chain([tenant]).collect();
+        owners.sort_unstable();
         owners.dedup();
         let cleaned = owners.into_iter().map(|owner| self.machine.when_cleaned(owner, self.now));
         cleaned.max().unwrap_or(self.now)
