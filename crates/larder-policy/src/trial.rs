@@ -347,14 +347,20 @@ impl<P: Candidate> Trial<P> {
     fn enter(&mut self, key: u64, hash: u32, found: Found, mark: u8, watch: &mut impl Watch) -> Outcome {
         let (counters, dirty_blocks) = (&mut self.counters, &mut self.dirty_blocks);
         self.cache.enter(key, hash, found, mark, |key, mark| {
-            counters.evictions += 1;
-            if mark == DIRTY {
-                counters.dirty_evictions += 1;
-                counters.backing_writes += 1;
-                *dirty_blocks -= 1;
-            }
+            evicted(counters, dirty_blocks, mark);
             watch.evicted(key, mark == DIRTY);
         });
         Outcome::Entered
+    }
+}
+
+/// Count a block that left for another; a dirty one is written back.
+#[inline]
+fn evicted(counters: &mut Counters, dirty_blocks: &mut u64, mark: u8) {
+    counters.evictions += 1;
+    if mark == DIRTY {
+        counters.dirty_evictions += 1;
+        counters.backing_writes += 1;
+        *dirty_blocks -= 1;
     }
 }

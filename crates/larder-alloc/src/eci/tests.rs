@@ -1,26 +1,14 @@
 //! ECI-Cache's decisions on hand-worked cases, and what must hold for all.
 
 use super::*;
+use crate::fixtures::useful_epoch;
 use crate::{ConfiguredPolicy, Findings, Goals, WritePolicy};
-use larder_locality::{ClassCounts, DistanceHistogram};
 use larder_policy::spec::CachingSpec;
 use proptest::prelude::*;
 
 /// An epoch of `accesses`, of which `useful` (distance, count) are reads of known blocks, and the others overwrites.
 fn findings(accesses: u64, useful: &[(u64, u64)]) -> Findings {
-    let useful: DistanceHistogram = useful.iter().copied().collect();
-    let classes =
-        ClassCounts { rar: useful.total(), waw: accesses - useful.total(), ..ClassCounts::default() };
-    EpochFindings {
-        history_blocks: 65_536,
-        requests: accesses,
-        accesses,
-        classes,
-        urd_max: useful.max(),
-        useful,
-        ..EpochFindings::default()
-    }
-    .into()
+    useful_epoch(accesses, useful.iter().copied().collect())
 }
 
 fn tenant(findings: Option<&Findings>, min_blocks: u32) -> Tenant<'_> {

@@ -1,10 +1,10 @@
 //! Other allocators held against the exact optimum of what they want, on random instances.
 
 use super::*;
-use crate::fixtures::tenant;
+use crate::fixtures::{tenant, useful_epoch};
 use crate::larder::solver;
 use crate::{Candidates, Constraints, Eci, Findings, by_name};
-use larder_locality::{ClassCounts, Counted, DistanceHistogram, EpochFindings, PolicyCurves, SizeCurve};
+use larder_locality::{Counted, DistanceHistogram, EpochFindings, PolicyCurves, SizeCurve};
 use larder_policy::Rng;
 
 /// Steps of a curve of random shape: smooth, with cliffs, or flat, up to some size; each with a count.
@@ -24,20 +24,10 @@ const T_HDD: f64 = 6.0;
 const T_SSD: f64 = 0.1;
 
 /// An epoch for `eci`: useful distances and accesses that nothing can serve.
-fn useful_epoch(rng: &mut Rng) -> Findings {
+fn random_epoch(rng: &mut Rng) -> Findings {
     let useful: DistanceHistogram = steps(rng, 100_000).into_iter().collect();
     let accesses = useful.total() + rng.below(2 * useful.total());
-    let classes =
-        ClassCounts { rar: useful.total(), waw: accesses - useful.total(), ..ClassCounts::default() };
-    EpochFindings {
-        requests: accesses,
-        accesses,
-        classes,
-        urd_max: useful.max(),
-        useful,
-        ..EpochFindings::default()
-    }
-    .into()
+    useful_epoch(accesses, useful)
 }
 
 /// Equation 2 and constraint 2 of ECI-Cache: the latencies of a tenant between its minimum and its wish.
@@ -57,7 +47,7 @@ fn eci_is_within_a_hundredth_of_its_optimum() {
     let mut rng = Rng::new(1);
     let mut infeasible = 0;
     for _ in 0..1000 {
-        let epochs: Vec<_> = (0..2 + rng.below(7)).map(|_| useful_epoch(&mut rng)).collect();
+        let epochs: Vec<_> = (0..2 + rng.below(7)).map(|_| random_epoch(&mut rng)).collect();
         let min_blocks = rng.below(2000) as u32;
         let tenants: Vec<_> =
             epochs.iter().map(|epoch| Tenant { min_blocks, ..tenant("t", Some(epoch)) }).collect();

@@ -1,7 +1,7 @@
 //! What may change in a cache on trial while it runs: its size, its policies, whether it takes anything in; and blocks that come from and go to
 //! another cache. What an allocator decides between two epochs is carried out here.
 
-use super::{CLEAN, Candidate, DIRTY, Trial, Watch};
+use super::{CLEAN, Candidate, DIRTY, Trial, Watch, evicted};
 use crate::admission::{Admission, AnyAdmission};
 use crate::cache::Found;
 use crate::index::hash;
@@ -22,12 +22,7 @@ impl<P: Candidate> Trial<P> {
     pub fn set_capacity(&mut self, capacity: u32, watch: &mut impl Watch) {
         let (counters, dirty_blocks) = (&mut self.counters, &mut self.dirty_blocks);
         self.cache.resize(capacity, |key, mark| {
-            counters.evictions += 1;
-            if mark == DIRTY {
-                counters.dirty_evictions += 1;
-                counters.backing_writes += 1;
-                *dirty_blocks -= 1;
-            }
+            evicted(counters, dirty_blocks, mark);
             watch.evicted(key, mark == DIRTY);
         });
         self.admission.resize(capacity);
