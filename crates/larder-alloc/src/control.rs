@@ -18,7 +18,7 @@ use crate::{
     AllocError, Allocator, CacheUse, ConfiguredPolicy, Constraints, Decision, Findings, Goals, Latencies,
     Layout, Measured, Objective, Profile, Static, Tenant, WritePolicy,
 };
-use budget::Pace;
+use budget::{Pace, Part};
 use observer::Observer;
 
 mod budget;
@@ -113,6 +113,8 @@ pub struct ControlLoop {
     observers: Vec<Observer>,
     positions: Vec<Position>,
     pace: Option<Pace>,
+    /// What each tenant may write, where there is a budget.
+    parts: Vec<Part>,
     /// When the next whole epoch ends.
     epoch_end: f64,
     /// Decisions before that, in rising order.
@@ -140,6 +142,7 @@ impl ControlLoop {
         let absent = Position { decision: nothing, findings: None, present: false };
         let positions = vec![absent; tenants.len()];
         let pace = config.budget.map(|budget| Pace::new(budget, config.block_bytes));
+        let parts = vec![Part::default(); tenants.len()];
         let epoch_end = config.epoch_seconds;
         let look = if profile.learns_quickly { epoch_end / LOOKS } else { f64::INFINITY };
         let early = Vec::new();
@@ -151,6 +154,7 @@ impl ControlLoop {
             observers,
             positions,
             pace,
+            parts,
             epoch_end,
             early,
             look,
@@ -167,6 +171,7 @@ impl ControlLoop {
         for &tenant in tenants {
             let Some(position) = self.positions.get_mut(tenant) else { continue };
             position.present = true;
+            self.parts[tenant] = Part::default();
             position.decision.mode.write = match self.tenants[tenant].write_policy {
                 ConfiguredPolicy::Fixed(write) => write,
                 ConfiguredPolicy::Auto => self.profile.mode.write,
@@ -255,13 +260,17 @@ impl ControlLoop {
         }
         if let Some(pace) = &mut self.pace {
             pace.written(blocks);
+            if let Some(part) = self.parts.get_mut(tenant) {
+                part.written(blocks);
+            }
         }
     }
 
-    /// May blocks be written to the SSD at `now`, or is the budget used up for the time being?
+    /// May blocks of a tenant be written to the SSD at `now`, or is the budget, or its part of it, used up for the time being?
     #[inline]
-    pub fn may_write(&self, now: f64) -> bool {
-        self.pace.as_ref().is_none_or(|pace| pace.open(now))
+    pub fn may_write(&self, tenant: usize, now: f64) -> bool {
+        let Some(pace) = &self.pace else { return true };
+        pace.open(now) && self.parts.get(tenant).is_none_or(|part| part.open(now))
     }
 
     /// Blocks that may be written to the SSD at `now`, for those who write many at once.
@@ -341,6 +350,8 @@ impl ControlLoop {
         };
         let decided = decided.map(|(there, decisions)| {
             for (at, decision) in there.into_iter().zip(decisions) {
+                let rate = decision.predicted.map(|predicted| predicted.ssd_writes_per_second);
+                self.parts[at] = Part::new(rate, now, self.config.epoch_seconds);
                 self.positions[at].decision = decision;
             }
         });

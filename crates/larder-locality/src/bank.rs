@@ -163,30 +163,30 @@ impl Bank {
     }
 
     /// Take a request, or a part of one that is not the last, with the keys of its blocks.
-    pub fn observe(&mut self, op: Op, keys: impl IntoIterator<Item = u64>, last: bool) {
+    #[inline]
+    pub fn observe(&mut self, op: Op, keys: impl IntoIterator<Item = u64, IntoIter: Clone>, last: bool) {
         let action = match op {
             Op::Read => Action::Read,
             Op::Write => Action::Write,
             Op::Discard => Action::Discard,
             Op::Populate => return,
         };
-        let before = self.request.blocks;
-        for key in keys {
-            self.request.blocks += 1;
-            if self.sample.has(key) {
-                self.take(action, key);
-            }
+        let keys = keys.into_iter();
+        // Most requests have no block in the sample: all are asked for it without a branch to be guessed.
+        let (mut blocks, mut sampled) = (0, false);
+        for key in keys.clone() {
+            blocks += 1;
+            sampled |= self.sample.has(key);
         }
-        self.totals.accesses(action, self.request.blocks - before);
+        self.request.blocks += blocks;
+        self.totals.accesses(action, blocks);
         if last {
-            let request = std::mem::take(&mut self.request);
             self.totals.request(action);
-            self.batch.end_request(action, request.end(self.sample.rate()));
-        } else {
-            self.batch.end_piece(action);
         }
-        if self.batch.is_full() {
-            self.flush();
+        if sampled || self.request.is_sampled() || self.request.blocks == 0 || !last {
+            self.take_piece(action, keys, last);
+        } else {
+            self.request = Request::default();
         }
     }
 
@@ -225,6 +225,25 @@ impl Bank {
             + self.sample.memory_bytes()
             + self.popular.memory_bytes()
             + self.batch.memory_bytes()
+    }
+
+    /// A request, or a part of one, is not only counted.
+    fn take_piece(&mut self, action: Action, keys: impl Iterator<Item = u64>, last: bool) {
+        for key in keys {
+            // Asked again: the sample may have been thinned out by the block before.
+            if self.sample.has(key) {
+                self.take(action, key);
+            }
+        }
+        if last {
+            let request = std::mem::take(&mut self.request);
+            self.batch.end_request(action, request.end(self.sample.rate()));
+        } else {
+            self.batch.end_piece(action);
+        }
+        if self.batch.is_full() {
+            self.flush();
+        }
     }
 
     /// A block of the sample is accessed.

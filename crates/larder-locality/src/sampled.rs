@@ -184,18 +184,22 @@ impl Analyzer {
     /// are those of [`CurvePolicy::WriteThrough`], if it or [`CurvePolicy::WriteBack`] was asked for. The largest ones are
     /// exact at a rate of 1; below, they are one standard deviation of the sample's more than what was found.
     pub fn findings(&self, counts: &SampledCounts) -> EpochFindings {
-        let lru = |curves: &PolicyCurves| {
+        self.findings_with(counts, &counts.curves())
+    }
+
+    /// The same, where the counts' curves are at hand.
+    pub fn findings_with(&self, counts: &SampledCounts, curves: &[PolicyCurves]) -> EpochFindings {
+        let lru = |curves: &&PolicyCurves| {
             matches!(curves.policy(), CurvePolicy::WriteBack | CurvePolicy::WriteThrough)
         };
-        let curves = counts.curves().into_iter().find(lru);
-        let useful = curves.as_ref().map(PolicyCurves::useful_distances).unwrap_or_default();
+        let curves = curves.iter().find(lru);
+        let useful = curves.map(PolicyCurves::useful_distances).unwrap_or_default();
         EpochFindings {
             requests: self.totals.requests,
             accesses: self.totals.reads + self.totals.writes,
             classes: counts.classes(),
             history_blocks: self.history_blocks,
             trd_max: curves
-                .as_ref()
                 .and_then(|curves| curves.full_blocks().checked_sub(1))
                 .map(|max| self.at_least(max)),
             urd_max: useful.max().map(|max| self.at_least(max)),

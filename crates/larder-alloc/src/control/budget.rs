@@ -1,4 +1,4 @@
-//! The budget of SSD writes: how many blocks may be written until the day ends, and whether one more may be now.
+//! The budget of SSD writes: how many blocks may be written until the day ends, and whether one more may be now, and for whom.
 
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
@@ -31,9 +31,12 @@ const AHEAD: f64 = 0.05;
 /// bring nothing: so the budget is spent early rather than late, ever more slowly. A steady load then writes twice the mean at the begin of the period.
 const EARLY: f64 = 2.0;
 
+/// The same in the first period. The cache is empty then, and the sooner a block is in it, the longer it serves.
+const EARLY_COLD: f64 = 4.0;
+
 /// How a budget is kept.
 ///
-/// No more than the period's budget is written in a period, and no more than [`EARLY`] times the even share by any time in it (and [`AHEAD`]).
+/// No more than the period's budget is written in a period, and no more than [`EARLY`] ([`EARLY_COLD`]) times the even share by any time in it (and [`AHEAD`]).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     blocks: f64,
@@ -41,12 +44,14 @@ pub(super) struct Pace {
     /// When the period began.
     began: f64,
     written: f64,
+    /// How many times the even share may be spent.
+    early: f64,
 }
 
 impl Pace {
     pub(super) fn new(budget: WriteBudget, block_bytes: u32) -> Self {
         let blocks = budget.bytes / f64::from(block_bytes);
-        Self { blocks, period: budget.period_seconds, began: 0.0, written: 0.0 }
+        Self { blocks, period: budget.period_seconds, began: 0.0, written: 0.0, early: EARLY_COLD }
     }
 
     pub(super) fn written(&mut self, blocks: u64) {
@@ -57,6 +62,7 @@ impl Pace {
     pub(super) fn turn(&mut self, now: f64) {
         while now >= self.period_end() {
             self.began += self.period;
+            self.early = EARLY;
             // What was written too much weighs on the next one.
             self.written = (self.written - self.blocks).max(0.0);
         }
@@ -79,7 +85,7 @@ impl Pace {
 
     /// What may be written from the begin of the period to `now`.
     fn may(&self, now: f64) -> f64 {
-        let part = ((now - self.began) / self.period * EARLY + AHEAD).min(1.0);
+        let part = ((now - self.began) / self.period * self.early + AHEAD).min(1.0);
         self.blocks * part
     }
 
@@ -89,7 +95,7 @@ impl Pace {
         let rest = (self.period_end() - now).max(0.0);
         let seconds = seconds.max(f64::MIN_POSITIVE);
         if seconds <= rest {
-            return (left / rest * EARLY).min(left / seconds);
+            return (left / rest * self.early).min(left / seconds);
         }
         let periods = (seconds - rest) / self.period;
         let of_last = (periods.fract() * EARLY).min(1.0);
@@ -97,9 +103,56 @@ impl Pace {
     }
 }
 
+/// A tenant may exceed what was predicted that it writes so many times.
+const SLACK: f64 = 2.0;
+
+/// Parts of an epoch for which may be written ahead.
+const BURST: f64 = 0.1;
+
+/// A tenant's part of the budget: what its decision predicts.
+///
+/// Who is given little holds and writes more than that as long as nobody wants its place in the cache back. Without a part of its own it would take the writes of those
+/// for whom they do more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Part {
+    /// Blocks per second from `from` on; none for as many as the budget allows.
+    rate: Option<f64>,
+    from: f64,
+    written: f64,
+}
+
+impl Part {
+    /// What may be written with a decision made at `now`, in epochs of so many seconds.
+    pub(super) fn new(rate: Option<f64>, now: f64, epoch_seconds: f64) -> Self {
+        Self { rate: rate.map(|rate| rate * SLACK), from: now - BURST * epoch_seconds, written: 0.0 }
+    }
+
+    pub(super) fn written(&mut self, blocks: u64) {
+        self.written += blocks as f64;
+    }
+
+    /// May a block be written?
+    #[inline]
+    pub(super) fn open(&self, now: f64) -> bool {
+        self.rate.is_none_or(|rate| self.written < rate * (now - self.from))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_is_what_was_predicted_and_some_slack() {
+        let part = |rate| Part::new(rate, 100.0, 20.0);
+        let mut some = part(Some(10.0));
+        // Two seconds ahead, twice the rate.
+        some.written(39);
+        assert!(some.open(100.0));
+        some.written(1);
+        assert!(!some.open(100.0) && some.open(100.1));
+        assert!(!part(Some(0.0)).open(200.0) && part(None).open(100.0));
+    }
 
     #[test]
     fn budgets_are_told_in_two_ways() {
@@ -129,19 +182,22 @@ mod tests {
         let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
         assert_eq!(
             (pace.room(0.0), pace.room(10.0), pace.room(70.0), pace.period_end()),
-            (50, 250, 1000, 100.0)
+            (50, 450, 1000, 100.0)
         );
         pace.written(300);
-        assert_eq!((pace.room(10.0), pace.open(10.0), pace.room(70.0)), (0, false, 700));
+        assert_eq!((pace.room(5.0), pace.open(5.0), pace.room(10.0), pace.room(70.0)), (0, false, 150, 700));
         pace.turn(100.0);
-        assert_eq!((pace.room(100.0), pace.period_end()), (50, 200.0));
+        // The cache is no longer cold.
+        assert_eq!((pace.room(100.0), pace.room(110.0), pace.period_end()), (50, 250, 200.0));
     }
 
     #[test]
     fn what_is_behind_raises_the_rate_and_what_is_ahead_lowers_it() {
         let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
-        assert_eq!(pace.rate(0.0, 10.0), 20.0);
-        assert_eq!(pace.rate(50.0, 10.0), 40.0);
+        assert_eq!((pace.rate(0.0, 10.0), pace.rate(50.0, 10.0)), (40.0, 80.0));
+        pace.turn(100.0);
+        pace.began = 0.0;
+        assert_eq!((pace.rate(0.0, 10.0), pace.rate(50.0, 10.0)), (20.0, 40.0));
         pace.written(600);
         assert_eq!(pace.rate(50.0, 10.0), 16.0);
         // No more than there is, and what the next periods bring.

@@ -156,8 +156,8 @@ impl Observer {
         };
         if let Some(analyzer) = &self.analyzer {
             let counts = analyzer.counts();
-            findings.epoch = analyzer.findings(&counts);
             findings.curves = counts.curves();
+            findings.epoch = analyzer.findings_with(&counts, &findings.curves);
         } else {
             // Nothing was analyzed; that there were requests is known all the same.
             findings.epoch.requests = self.measured.requests();

@@ -167,7 +167,7 @@ fn the_budget_closes_and_opens() {
         ControlLoop::new(ControlConfig { budget, ..config(10.0) }, allocator, profile, vec![tenant("a")]);
     control.arrive(&[0], 0.0).expect("fits");
     control.ssd_written(0, 100);
-    assert!(!control.may_write(1.0) && control.may_write(6.0));
+    assert!(!control.may_write(0, 1.0) && control.may_write(0, 6.0));
 }
 
 #[test]

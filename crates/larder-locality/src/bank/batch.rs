@@ -22,14 +22,22 @@ impl Request {
         self.pull = self.pull.max(pull);
     }
 
+    /// Some block of it is in the sample.
+    pub(super) fn is_sampled(&self) -> bool {
+        self.sampled
+    }
+
     /// How it is to be counted, at a rate of sampling; none if it has blocks, but none in the sample.
     pub(super) fn end(self, rate: f64) -> Option<End> {
         if self.blocks == 0 {
             return Some(End { weight: 1.0, pull: 0.0 });
         }
+        if !self.sampled {
+            return None;
+        }
         // 1 / (1 - (1 - R)^k), also where R is so small that it would be lost.
         let weight = -1.0 / ((-rate).ln_1p() * self.blocks as f64).exp_m1();
-        self.sampled.then(|| End { weight, pull: f64::from(self.pull) * weight * (weight - 1.0) })
+        Some(End { weight, pull: f64::from(self.pull) * weight * (weight - 1.0) })
     }
 }
 

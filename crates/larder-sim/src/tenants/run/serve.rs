@@ -23,7 +23,7 @@ impl<S: Source> Run<'_, S> {
         };
         self.cut(tenant, request)?;
         self.monitor(tenant, op);
-        let over = !self.control.may_write(self.seconds());
+        let over = !self.control.may_write(tenant, self.seconds());
         let closed = over || (action == Action::Read && self.bypasses(tenant, request));
         self.traffic.clear();
         let access = Access { tenant, action, keys: &self.buffer, closed };
