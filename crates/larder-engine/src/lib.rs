@@ -27,6 +27,7 @@ mod check;
 mod distrust;
 mod fill;
 mod flush;
+pub mod format;
 mod locks;
 mod partition;
 mod range;

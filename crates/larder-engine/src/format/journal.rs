@@ -1,0 +1,292 @@
+//! The journal's writer: entries go in, whole records for the ring come out.
+//!
+//! What a crash leaves of the ring is a prefix of the records ([`super::recover`]). So entries count in the order in
+//! which they were pushed, and an entry is durable once a flush of the device that began after its record was written
+//! has ended. The writer keeps two promises to recovery:
+//!
+//! * Each record names a *tail*. Every page of the slot table includes all records before it, and every mark still in
+//!   force is in a record from it on.
+//! * Records from the tail that the newest *durable* record names are never overwritten. A mark is written again
+//!   before the tail would pass it.
+
+use super::checksum::Salt;
+use super::entry::{Entry, Region};
+use super::layout::Layout;
+use super::record::{Header, record_entries};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Records that ordinary entries leave free, for marks to be written again (half of them hold all marks) and for a
+/// record that names a new tail.
+pub(super) fn reserve(layout: &Layout) -> u64 {
+    (layout.records() / 16).max(4)
+}
+
+/// An entry cannot be taken now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// The slot table is too far behind: write the pages that are due, flush, seal, and flush again.
+    #[error("the journal is full until the slot table has caught up")]
+    Full,
+    /// As many regions are marked as the ring can carry along.
+    #[error("{0} regions are marked, which is all that the journal can carry")]
+    Marks(usize),
+}
+
+/// A mark in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkState {
+    /// Clean blocks of the region are trusted after a crash only if they became clean in a record after this one.
+    pub since: u64,
+    /// The last record that has the mark.
+    pub at: u64,
+}
+
+/// Bytes to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where, in bytes from the start of the device.
+    pub offset: u64,
+    /// Whole sectors.
+    pub bytes: Vec<u8>,
+}
+
+/// The journal of one session.
+#[derive(Debug)]
+pub struct JournalWriter {
+    layout: Layout,
+    salt: Salt,
+    session: u64,
+    /// The sequence of the next record.
+    next: u64,
+    /// Every record up to this one is durable.
+    durable: u64,
+    pending: Vec<Entry>,
+    /// Marks among `pending`.
+    pending_marks: usize,
+    marks: BTreeMap<Region, MarkState>,
+    /// The same by the record that has them.
+    marks_by_age: BTreeSet<(u64, Region)>,
+    /// Every page of the slot table durably includes all records before this one.
+    page_tail: u64,
+    /// The tail that the newest durable record names.
+    tail_durable: u64,
+    /// Records not known to be durable that name another tail than the one before, with that tail.
+    tails: VecDeque<(u64, u64)>,
+}
+
+impl JournalWriter {
+    /// Go on from record `next`, under a session that the superblock already names durably.
+    pub(super) fn new(
+        layout: Layout,
+        salt: Salt,
+        session: u64,
+        (next, tail): (u64, u64),
+        marks: BTreeMap<Region, MarkState>,
+    ) -> Self {
+        Self {
+            layout,
+            salt,
+            session,
+            next,
+            durable: next - 1,
+            pending: Vec::new(),
+            pending_marks: 0,
+            marks_by_age: marks.iter().map(|(&region, mark)| (mark.at, region)).collect(),
+            marks,
+            page_tail: tail,
+            tail_durable: tail,
+            tails: VecDeque::new(),
+        }
+    }
+
+    /// Take an entry for the next record.
+    pub fn push(&mut self, entry: Entry) -> Result<(), JournalError> {
+        let records = (self.pending.len() as u64 + 1).div_ceil(self.per_record() as u64);
+        if records + self.reserve() > self.room() {
+            return Err(JournalError::Full);
+        }
+        let entry = match entry {
+            Entry::Mark { region, .. } => {
+                let marks = self.marks.len() + self.pending_marks;
+                if marks >= self.marks_max() {
+                    return Err(JournalError::Marks(marks));
+                }
+                self.pending_marks += 1;
+                Entry::mark(region)
+            }
+            other => other,
+        };
+        self.pending.push(entry);
+        Ok(())
+    }
+
+    /// Make records of all entries pushed so far; empty if there is nothing to say. The pieces may be written in any
+    /// order.
+    pub fn seal(&mut self) -> Vec<Piece> {
+        let mut entries = std::mem::take(&mut self.pending);
+        self.pending_marks = 0;
+        let ordinary = entries.len().div_ceil(self.per_record());
+        self.carry(&mut entries, ordinary);
+        let mut pieces = Vec::new();
+        for some in entries.chunks_mut(self.per_record()) {
+            self.record(some, &mut pieces);
+        }
+        if entries.is_empty() && self.is_short() && self.has_new_tail() {
+            self.record(&mut [], &mut pieces);
+        }
+        entries.clear();
+        self.pending = entries;
+        pieces
+    }
+
+    /// A flush of the device ended that began when every record up to this one had been written.
+    pub fn flushed(&mut self, through: u64) {
+        debug_assert!(through < self.next, "records are written before they are flushed");
+        self.durable = self.durable.max(through);
+        while let Some((_, tail)) = self.tails.pop_front_if(|named| named.0 <= through) {
+            self.tail_durable = tail;
+        }
+    }
+
+    /// Every page of the slot table durably includes all records before `tail` ([`super::TableWriter::tail`]).
+    pub fn checkpointed(&mut self, tail: u64) {
+        debug_assert!(tail <= self.next, "pages include what was written");
+        self.page_tail = self.page_tail.max(tail);
+    }
+
+    /// The last record made.
+    pub fn sealed(&self) -> u64 {
+        self.next - 1
+    }
+
+    /// The last record known to be durable.
+    pub fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    /// True if all entries pushed are in records.
+    pub fn is_sealed(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Where replay has to begin: what the next record will name.
+    pub fn tail(&self) -> u64 {
+        self.marks_by_age.first().map_or(self.page_tail, |oldest| oldest.0.min(self.page_tail)).min(self.next)
+    }
+
+    /// Entries that can be pushed before it is full.
+    pub fn room_entries(&self) -> u64 {
+        let entries = self.room().saturating_sub(self.reserve()) * self.per_record() as u64;
+        entries.saturating_sub(self.pending.len() as u64)
+    }
+
+    /// The mark of a region, if it is in a record. It protects once that record (`since`) is durable.
+    pub fn mark(&self, region: Region) -> Option<MarkState> {
+        self.marks.get(&region).copied()
+    }
+
+    /// Regions that may be marked at a time.
+    pub fn marks_max(&self) -> usize {
+        self.reserve() as usize / 2 * self.per_record()
+    }
+
+    /// Records that may be made: the record before the tail is the last to be overwritten.
+    fn room(&self) -> u64 {
+        (self.tail_durable + self.layout.records()).saturating_sub(self.next)
+    }
+
+    fn reserve(&self) -> u64 {
+        reserve(&self.layout)
+    }
+
+    fn per_record(&self) -> usize {
+        record_entries(self.layout.shape().sector_bytes)
+    }
+
+    /// True when entries are, or soon will be, refused.
+    fn is_short(&self) -> bool {
+        self.room() <= 2 * self.reserve()
+    }
+
+    /// True if the ring has more room once a record names the tail that is, and none is on its way that does. Such a
+    /// record gives back at least the room that it takes.
+    fn has_new_tail(&self) -> bool {
+        self.tails.is_empty() && self.tail() > self.tail_durable && self.room() > 0
+    }
+
+    /// The tail that the newest record names.
+    fn tail_named(&self) -> u64 {
+        self.tails.back().map_or(self.tail_durable, |named| named.1)
+    }
+
+    /// Write marks again that half of the ring has passed: with each commit as many records of them as it has of its
+    /// own, so that all are through before the ring has turned. When room is short, all marks at once: then none is
+    /// old again before the tail has moved, and half of the reserve is enough.
+    fn carry(&mut self, entries: &mut Vec<Entry>, ordinary: usize) {
+        let half = self.next.saturating_sub(self.layout.records() / 2);
+        if self.marks_by_age.first().is_none_or(|oldest| oldest.0 >= half) {
+            return;
+        }
+        let (before, budget) = match self.is_short() {
+            true => (u64::MAX, usize::MAX),
+            false => {
+                let left = (self.room() - self.reserve()) as usize;
+                let records = (2 * ordinary).min(left.max(ordinary));
+                (half, records * self.per_record() - entries.len())
+            }
+        };
+        let settled: BTreeSet<_> = entries.iter().filter_map(region_of).collect();
+        let due = self.marks_by_age.iter().take_while(|mark| mark.0 < before).map(|&(_, region)| region);
+        for region in due.filter(|region| !settled.contains(region)).take(budget) {
+            entries.push(Entry::Mark { region, since: self.marks[&region].since });
+        }
+    }
+
+    /// Make the next record of these entries.
+    fn record(&mut self, entries: &mut [Entry], pieces: &mut Vec<Piece>) {
+        let sequence = self.next;
+        self.next += 1;
+        entries.iter_mut().for_each(|entry| self.note_mark(entry, sequence));
+        let header = Header {
+            sequence,
+            session: self.session,
+            tail: self.tail().min(sequence),
+            durable: self.durable,
+        };
+        if header.tail != self.tail_named() {
+            self.tails.push_back((sequence, header.tail));
+        }
+        let offset = self.layout.record_offset(sequence);
+        let contiguous = pieces.last().is_some_and(|last| last.offset + last.bytes.len() as u64 == offset);
+        if !contiguous {
+            pieces.push(Piece { offset, bytes: Vec::new() });
+        }
+        if let Some(piece) = pieces.last_mut() {
+            let start = piece.bytes.len();
+            piece.bytes.resize(start + self.layout.sector_bytes(), 0);
+            header.encode(&mut piece.bytes[start..], self.salt, entries);
+        }
+    }
+
+    /// Keep track of what is marked; a new mark learns its record.
+    fn note_mark(&mut self, entry: &mut Entry, sequence: u64) {
+        let Some(region) = region_of(entry) else { return };
+        if let Some(mark) = self.marks.remove(&region) {
+            self.marks_by_age.remove(&(mark.at, region));
+        }
+        if let Entry::Mark { since, .. } = entry {
+            if *since == 0 {
+                *since = sequence;
+            }
+            self.marks.insert(region, MarkState { since: *since, at: sequence });
+            self.marks_by_age.insert((sequence, region));
+        }
+    }
+}
+
+fn region_of(entry: &Entry) -> Option<Region> {
+    match *entry {
+        Entry::Mark { region, .. } | Entry::Unmark { region } => Some(region),
+        _ => None,
+    }
+}

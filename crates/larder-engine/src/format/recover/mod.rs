@@ -1,0 +1,293 @@
+//! Recovery: superblock, slot table and journal put together to the state that the last durable record left, and what
+//! is wrong with it.
+//!
+//! 1. The superblock of the higher generation that is whole (`superblocks`).
+//! 2. The newer whole copy of each page of the slot table (`pages`). A page includes only what was durable, so every
+//!    record up to the highest `upto` was.
+//! 3. From there on the journal's records, as long as each follows its predecessor: the last one is the end (`ring`).
+//!    The end names the tail.
+//! 4. Every record from the tail to the end must be there. A page that does not reach up to the tail is an old one,
+//!    whose newer copy is gone: where the ring still has all that happened since, nothing is lost; else the page is.
+//! 5. The marks that are in force at the end; then, record by record, what each slot holds, where its page does not
+//!    tell it already (`replay`).
+//! 6. Clean blocks that a mark covers, and everything that contradicts itself, are dropped (`verify`).
+//!
+//! The cost is one read of everything, and two more of what is to be replayed, all in large pieces; 12 bytes of memory
+//! for a slot, and 3 more while looking for blocks that are in two slots.
+
+mod pages;
+mod replay;
+mod ring;
+mod superblocks;
+mod verify;
+
+pub(super) use superblocks::choose;
+
+use super::entry::{BlockId, Entry, Region};
+use super::finding::{Finding, Findings, Severity};
+use super::journal::{JournalWriter, MarkState};
+use super::page::{Contents, Word};
+use super::superblock::{Superblock, Unusable};
+use super::table::TableWriter;
+use super::volumes::VolumeTable;
+use super::{Medium, MediumError};
+use ring::{End, Ring};
+use std::collections::BTreeMap;
+
+/// A cache cannot be used as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecoverError {
+    /// Neither copy of the superblock can be used.
+    #[error("no usable superblock: A {a}; B {b}")]
+    NoSuperblock {
+        /// Why the first copy cannot be used.
+        a: Unusable,
+        /// Why the second one cannot.
+        b: Unusable,
+    },
+    /// The two superblocks are those of different caches.
+    #[error("the two superblocks are those of different caches")]
+    TwoCaches,
+    /// The device is shorter than the cache.
+    #[error("the cache takes {needed} bytes, and the device has {bytes}")]
+    TooShort {
+        /// Bytes that the superblock tells of.
+        needed: u64,
+        /// Bytes that there are.
+        bytes: u64,
+    },
+    /// Blocks that the backings do not have may be lost: only a repair can say to go on without them.
+    #[error("dirty blocks may be lost: {0}")]
+    MayLoseDirty(Finding),
+    /// The device failed where a repair would have had to write, or a superblock to be read.
+    #[error(transparent)]
+    Medium(#[from] MediumError),
+}
+
+/// What a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotState {
+    /// Nothing.
+    Free,
+    /// A block, to be used.
+    Used(Contents),
+    /// A block that must not be used: a clean one that a write to the backing may have overtaken, or one that
+    /// contradicts other metadata.
+    Dropped(Contents),
+    /// Nobody knows: its page is lost.
+    Unknown,
+}
+
+/// What is durably known of a page of the slot table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageState {
+    /// The last record that it includes.
+    pub upto: u64,
+    /// The copy (0 or 1) that says so; the other one is written next.
+    pub copy: u8,
+    /// True if the journal tells more, or the other copy is damaged.
+    pub behind: bool,
+}
+
+/// The state of a cache after a stop or a crash.
+#[derive(Debug)]
+pub struct Recovered {
+    superblock: Superblock,
+    volumes: VolumeTable,
+    words: Vec<u64>,
+    crcs: Vec<u32>,
+    pages: Vec<PageState>,
+    marks: BTreeMap<Region, MarkState>,
+    end: End,
+    /// Where replay began.
+    pub(super) tail: u64,
+    findings: Vec<Finding>,
+}
+
+/// What writes to a cache from its start to its stop.
+#[derive(Debug)]
+pub struct Session {
+    /// To be written, and flushed, before anything else.
+    pub superblock: Superblock,
+    /// Makes records.
+    pub journal: JournalWriter,
+    /// Makes pages of the slot table.
+    pub table: TableWriter,
+}
+
+/// Put together what the cache holds, reading all of its metadata. Damage is no error, but among the
+/// [`Recovered::findings`].
+pub fn recover(medium: &mut impl Medium) -> Result<Recovered, RecoverError> {
+    let mut findings = Findings::default();
+    let (superblock, volumes) = superblocks::read(medium, &mut findings)?;
+    let mut slots = pages::read(medium, &superblock);
+    let newest = slots.pages.iter().map(|page| page.state.upto).max().unwrap_or(0);
+    let mut ring = Ring::new(medium, &superblock);
+    let end = ring.find_end(newest, &mut findings);
+    let first =
+        if slots.are_short(end.tail) || end.whole < end.last { ring.reach_back(&end) } else { end.tail };
+    slots.lose_stale(first);
+    let tail = end.tail.min(slots.least_upto() + 1);
+    let mut replay = replay::Replay::new(&superblock, slots, &mut findings);
+    replay.run(&mut ring, first, &end);
+    let (slots, marks) = replay.finish();
+    let mut recovered = Recovered {
+        superblock,
+        volumes,
+        words: slots.words,
+        crcs: slots.crcs,
+        pages: slots.pages.iter().map(|page| page.state).collect(),
+        marks,
+        end,
+        tail,
+        findings: Vec::new(),
+    };
+    verify::run(&mut recovered, &mut findings);
+    recovered.findings = findings.into_list();
+    Ok(recovered)
+}
+
+impl Recovered {
+    /// The newest superblock.
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// The volumes.
+    pub fn volumes(&self) -> &VolumeTable {
+        &self.volumes
+    }
+
+    /// What is wrong.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// The worst of it.
+    pub fn severity(&self) -> Option<Severity> {
+        self.findings.iter().map(Finding::severity).max()
+    }
+
+    /// What a slot holds.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    pub fn slot(&self, slot: u32) -> SlotState {
+        let word = Word(self.words[slot as usize]);
+        if word.is_unknown() {
+            return SlotState::Unknown;
+        }
+        if !word.is_used() {
+            return SlotState::Free;
+        }
+        let crc = self.crcs[slot as usize];
+        let contents = Contents { block: word.block(), dirty: word.is_dirty(), crc };
+        if word.is_dropped() { SlotState::Dropped(contents) } else { SlotState::Used(contents) }
+    }
+
+    /// All slots, by number.
+    pub fn slots(&self) -> impl Iterator<Item = (u32, SlotState)> + '_ {
+        (0..self.superblock.layout.slots()).map(|slot| (slot, self.slot(slot)))
+    }
+
+    /// The blocks that can be used, by slot.
+    pub fn blocks(&self) -> impl Iterator<Item = (u32, Contents)> + '_ {
+        self.slots().filter_map(|(slot, state)| match state {
+            SlotState::Used(contents) => Some((slot, contents)),
+            _ => None,
+        })
+    }
+
+    /// The state of each page of the slot table, by number.
+    pub fn pages(&self) -> &[PageState] {
+        &self.pages
+    }
+
+    /// Pages of which the journal tells more, or a copy is damaged.
+    pub fn pages_behind(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..).zip(&self.pages).filter_map(|(page, state)| state.behind.then_some(page))
+    }
+
+    /// Regions that are still marked.
+    pub fn marks(&self) -> impl Iterator<Item = (Region, MarkState)> + '_ {
+        self.marks.iter().map(|(&region, &mark)| (region, mark))
+    }
+
+    /// The sequence of the next record.
+    pub fn next(&self) -> u64 {
+        self.end.last + 1
+    }
+
+    /// The highest sequence seen anywhere, even in records that do not count.
+    pub(super) fn highest(&self) -> u64 {
+        self.end.highest
+    }
+
+    /// Higher than any generation and session seen.
+    pub(super) fn next_generation(&self) -> u64 {
+        let above = self.superblock.generation.max(self.end.session_max) + 1;
+        // The other copy's turn.
+        above + u64::from((above - self.superblock.generation).is_multiple_of(2))
+    }
+
+    /// Go on from here: what the next session writes with. Nothing may be done before its superblock is durable,
+    /// which makes durable all that recovery has read, too. Then come the entries of [`Recovered::settle`], before
+    /// anything else of their regions.
+    ///
+    /// Refused where dirty blocks may be lost.
+    pub fn open(&self) -> Result<Session, RecoverError> {
+        if let Some(worst) = self.findings.iter().find(|finding| finding.severity() == Severity::Dirty) {
+            return Err(RecoverError::MayLoseDirty(worst.clone()));
+        }
+        let generation = self.next_generation();
+        let next = self.next();
+        // Behind lost records there is nothing more to replay, and no reason to be without room.
+        let least = next.saturating_sub(ring::usable(&self.superblock.layout));
+        let tail = if self.end.whole < self.end.last { self.tail.max(least) } else { self.tail };
+        let superblock = Superblock {
+            generation,
+            session: generation,
+            clean_stop: false,
+            next,
+            tail,
+            ..self.superblock.clone()
+        };
+        let (layout, salt) = (superblock.layout, superblock.salt());
+        Ok(Session {
+            journal: JournalWriter::new(layout, salt, generation, (next, tail), self.marks.clone()),
+            table: TableWriter::new(layout, salt, &self.pages, self.end.last),
+            superblock,
+        })
+    }
+
+    /// What makes the journal agree with what is in use: dropped blocks are freed; then no mark is needed any more.
+    pub fn settle(&self) -> impl Iterator<Item = Entry> + '_ {
+        let dropped = self.slots().filter(|(_, state)| matches!(state, SlotState::Dropped(_)));
+        let frees = dropped.map(|(slot, _)| Entry::Free { slot });
+        frees.chain(self.marks.keys().map(|&region| Entry::Unmark { region }))
+    }
+
+    /// The highest block that a volume has room for, plus one; `None` if there is no such volume.
+    fn volume_blocks(&self, volume: u16) -> Option<u64> {
+        let block = u64::from(self.superblock.layout.block_bytes());
+        self.volumes.get(volume).map(|volume| volume.bytes.div_ceil(block))
+    }
+
+    fn contents(&self, slot: usize) -> (BlockId, bool) {
+        let word = Word(self.words[slot]);
+        (word.block(), word.is_dirty())
+    }
+}
+
+/// Read a run of pieces of `unit` bytes; one that cannot be read is filled with ones, which no checksum and no magic
+/// takes for anything.
+fn read_units(medium: &mut impl Medium, offset: u64, into: &mut [u8], unit: usize) {
+    if medium.read(offset, into).is_ok() {
+        return;
+    }
+    for (at, piece) in (0..).zip(into.chunks_mut(unit)) {
+        if medium.read(offset + at * unit as u64, piece).is_err() {
+            piece.fill(0xff);
+        }
+    }
+}

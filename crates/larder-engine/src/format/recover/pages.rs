@@ -1,0 +1,112 @@
+//! The slot table as its pages have it, before the journal is looked at.
+
+use super::super::page::{self, Copy, PAGE_BYTES, PAGE_SLOTS, Word};
+use super::super::superblock::Superblock;
+use super::super::{Medium, STEP_BYTES};
+use super::{PageState, read_units};
+
+/// A page as it was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Page {
+    pub state: PageState,
+    /// The copy that is damaged, or both.
+    pub broken: Broken,
+    /// Nothing is known of its slots but what the journal tells.
+    pub lost: bool,
+}
+
+/// Copies of a page that are torn or damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    None,
+    One(u8),
+    Both,
+}
+
+/// What the slots hold.
+pub(super) struct Slots {
+    pub words: Vec<u64>,
+    pub crcs: Vec<u32>,
+    pub pages: Vec<Page>,
+}
+
+impl Slots {
+    /// The page that a slot is on.
+    pub fn page_of(slot: u32) -> usize {
+        slot as usize / PAGE_SLOTS
+    }
+
+    /// The last record that all pages include.
+    pub fn least_upto(&self) -> u64 {
+        self.pages.iter().map(|page| page.state.upto).min().unwrap_or(0)
+    }
+
+    /// True if some page needs records from before the tail.
+    pub fn are_short(&self, tail: u64) -> bool {
+        self.pages.iter().any(|page| page.lost || page.state.upto + 1 < tail)
+    }
+
+    /// Replay begins with record `first`. A page that does not reach up to it is lost: nothing tells what happened to
+    /// its slots in between.
+    pub fn lose_stale(&mut self, first: u64) {
+        let (words, crcs) = (self.words.chunks_mut(PAGE_SLOTS), self.crcs.chunks_mut(PAGE_SLOTS));
+        for (page, (words, crcs)) in self.pages.iter_mut().zip(words.zip(crcs)) {
+            if page.lost || page.state.upto + 1 < first {
+                page.lost = true;
+                page.state.upto = first - 1;
+                page.state.behind = true;
+                words.fill(Word::UNKNOWN.0);
+                crcs.fill(0);
+            }
+        }
+    }
+}
+
+/// Read both copies of all pages, and keep the newer one of each.
+pub(super) fn read(medium: &mut impl Medium, superblock: &Superblock) -> Slots {
+    let layout = superblock.layout;
+    let slots = layout.slots() as usize;
+    let mut found = Slots {
+        words: Vec::with_capacity(slots),
+        crcs: Vec::with_capacity(slots),
+        pages: Vec::with_capacity(layout.pages() as usize),
+    };
+    let step = (STEP_BYTES / PAGE_BYTES).min(layout.pages() as usize);
+    let mut buffers = [vec![0; step * PAGE_BYTES], vec![0; step * PAGE_BYTES]];
+    for first in (0..layout.pages()).step_by(step) {
+        let count = ((layout.pages() - first) as usize).min(step);
+        for (copy, buffer) in (0..).zip(&mut buffers) {
+            read_units(
+                medium,
+                layout.page_offset(first, copy),
+                &mut buffer[..count * PAGE_BYTES],
+                PAGE_BYTES,
+            );
+        }
+        for (page, at) in (first..).zip((0..count * PAGE_BYTES).step_by(PAGE_BYTES)) {
+            let copies = [&buffers[0][at..at + PAGE_BYTES], &buffers[1][at..at + PAGE_BYTES]];
+            take(&mut found, copies, superblock, page);
+        }
+    }
+    found
+}
+
+/// Add a page: its newer copy.
+fn take(found: &mut Slots, copies: [&[u8]; 2], superblock: &Superblock, number: u32) {
+    let salt = superblock.salt();
+    let looked_at = [0u8, 1].map(|copy| page::inspect(copies[usize::from(copy)], salt, number, copy));
+    let (upto, copy, broken) = match looked_at {
+        [Copy::Upto(a), Copy::Upto(b)] => (a.max(b), u8::from(b >= a), Broken::None),
+        [Copy::Upto(a), Copy::Broken] => (a, 0, Broken::One(1)),
+        [Copy::Broken, Copy::Upto(b)] => (b, 1, Broken::One(0)),
+        [Copy::Broken, Copy::Broken] => (0, 1, Broken::Both),
+    };
+    let lost = broken == Broken::Both;
+    let state = PageState { upto, copy, behind: broken != Broken::None };
+    found.pages.push(Page { state, broken, lost });
+    let slots = superblock.layout.page_slots(number).len();
+    for (word, crc) in page::slots(copies[usize::from(copy)]).take(slots) {
+        found.words.push(if lost { Word::UNKNOWN.0 } else { word.0 });
+        found.crcs.push(if lost { 0 } else { crc });
+    }
+}

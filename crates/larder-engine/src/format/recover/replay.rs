@@ -1,0 +1,195 @@
+//! Replay: the journal's entries on top of the pages.
+
+use super::super::Medium;
+use super::super::entry::{BlockId, Entry, Region};
+use super::super::finding::{Finding, Findings};
+use super::super::journal::MarkState;
+use super::super::page::{PAGE_SLOTS, Word};
+use super::super::record::Sector;
+use super::super::superblock::Superblock;
+use super::pages::{Broken, Slots};
+use super::ring::{End, Ring};
+use std::collections::BTreeMap;
+
+/// The state while it is put together.
+pub(super) struct Replay<'r> {
+    superblock: &'r Superblock,
+    slots: Slots,
+    marks: BTreeMap<Region, MarkState>,
+    /// Records are missing: there may have been marks in them.
+    marks_unknown: bool,
+    findings: &'r mut Findings,
+}
+
+impl<'r> Replay<'r> {
+    pub fn new(superblock: &'r Superblock, slots: Slots, findings: &'r mut Findings) -> Self {
+        Self { superblock, slots, marks: BTreeMap::new(), marks_unknown: false, findings }
+    }
+
+    /// Replay from record `first` to the end, or to the first record that is missing: never past it.
+    pub fn run<M: Medium>(&mut self, ring: &mut Ring<'_, M>, first: u64, end: &End) {
+        let last = self.collect_marks(ring, first, end);
+        for sequence in first..=last {
+            if let Sector::Record(_, entries) = ring.sector(sequence) {
+                entries.iter().for_each(|entry| self.apply(entry, sequence));
+            }
+        }
+    }
+
+    /// The marks in force at the end, and the last record before a hole.
+    fn collect_marks<M: Medium>(&mut self, ring: &mut Ring<'_, M>, first: u64, end: &End) -> u64 {
+        for sequence in first..=end.whole {
+            match ring.sector(sequence) {
+                Sector::Record(header, entries) if header.sequence == sequence => {
+                    entries.iter().for_each(|entry| self.note_mark(entry, sequence));
+                }
+                _ => {
+                    self.lose_records(sequence, end);
+                    return sequence - 1;
+                }
+            }
+        }
+        if end.whole < end.durable {
+            self.lose_records(end.whole + 1, end);
+        }
+        end.whole
+    }
+
+    fn note_mark(&mut self, entry: Entry, sequence: u64) {
+        match entry {
+            Entry::Mark { region, since } => {
+                self.marks.insert(region, MarkState { since, at: sequence });
+            }
+            Entry::Unmark { region } => {
+                self.marks.remove(&region);
+            }
+            _ => {}
+        }
+    }
+
+    /// A record that was durable is gone. If some page needed it, so is what it told.
+    fn lose_records(&mut self, sequence: u64, end: &End) {
+        self.marks_unknown = true;
+        let durable = end.durable;
+        let needed = self.slots.pages.iter().any(|page| page.state.upto < durable);
+        let dirty = needed && self.superblock.may_hold_dirty;
+        self.findings.push(Finding::RecordLost { sequence, durable, dirty });
+    }
+
+    fn apply(&mut self, entry: Entry, sequence: u64) {
+        match entry {
+            Entry::Map { block, dirty, slot, crc, old } => {
+                self.map((block, dirty, crc), slot, sequence);
+                if let Some(old) = old {
+                    self.free(old, sequence, Some(block));
+                }
+            }
+            Entry::Free { slot } => self.free(slot, sequence, None),
+            Entry::Clean { slot } => self.clean(slot, sequence),
+            Entry::Mark { .. } | Entry::Unmark { .. } => {}
+        }
+    }
+
+    fn map(&mut self, (block, dirty, crc): (BlockId, bool, u32), slot: u32, sequence: u64) {
+        let Some((word, is_new)) = self.look(slot, sequence) else { return };
+        let trusted = !dirty && self.is_trusted(block, sequence);
+        if is_new {
+            self.expect(!word.is_used() || word.block() == block, slot, sequence);
+            self.set(slot, Word::mapped(block, dirty).trusted(trusted), crc);
+        } else if word.is_used() && !word.is_dirty() && word.block() == block {
+            self.words_mut(slot, word.trusted(trusted));
+        }
+    }
+
+    /// `held` is what the entry says was there.
+    fn free(&mut self, slot: u32, sequence: u64, held: Option<BlockId>) {
+        let Some((word, true)) = self.look(slot, sequence) else { return };
+        let fits = word.is_used() && held.is_none_or(|block| word.block() == block);
+        self.expect(fits || word.is_unknown(), slot, sequence);
+        self.set(slot, Word::FREE, 0);
+    }
+
+    fn clean(&mut self, slot: u32, sequence: u64) {
+        let Some((word, is_new)) = self.look(slot, sequence) else { return };
+        if is_new {
+            self.expect((word.is_used() && word.is_dirty()) || word.is_unknown(), slot, sequence);
+        }
+        if word.is_used() && (is_new || !word.is_dirty()) {
+            let trusted = self.is_trusted(word.block(), sequence);
+            let crc = self.slots.crcs[slot as usize];
+            let word = word.clean().trusted(trusted);
+            if is_new { self.set(slot, word, crc) } else { self.words_mut(slot, word) }
+        }
+    }
+
+    /// What a slot holds, and whether its page does not yet include this record.
+    fn look(&mut self, slot: u32, sequence: u64) -> Option<(Word, bool)> {
+        let Some(&word) = self.slots.words.get(slot as usize) else {
+            self.findings.push(Finding::NoSuchSlot { sequence, slot });
+            return None;
+        };
+        Some((Word(word), sequence > self.slots.pages[Slots::page_of(slot)].state.upto))
+    }
+
+    fn expect(&mut self, fits: bool, slot: u32, sequence: u64) {
+        if !fits {
+            self.findings.push(Finding::Misfit { sequence, slot });
+        }
+    }
+
+    fn set(&mut self, slot: u32, word: Word, crc: u32) {
+        self.words_mut(slot, word);
+        self.slots.crcs[slot as usize] = crc;
+        self.slots.pages[Slots::page_of(slot)].state.behind = true;
+    }
+
+    fn words_mut(&mut self, slot: u32, word: Word) {
+        self.slots.words[slot as usize] = word.0;
+    }
+
+    /// True if a block that became clean in this record cannot have been overtaken since by a write past the cache.
+    fn is_trusted(&self, block: BlockId, sequence: u64) -> bool {
+        let region = Region::of(block, self.superblock.region_blocks);
+        self.marks.get(&region).is_none_or(|mark| sequence > mark.since)
+    }
+
+    /// Drop what marks cover; say which pages are lost.
+    pub fn finish(mut self) -> (Slots, BTreeMap<Region, MarkState>) {
+        self.drop_untrusted();
+        for number in 0..self.slots.pages.len() {
+            self.report_page(number as u32);
+        }
+        (self.slots, self.marks)
+    }
+
+    fn drop_untrusted(&mut self) {
+        if self.marks.is_empty() && !self.marks_unknown {
+            return;
+        }
+        for at in 0..self.slots.words.len() {
+            let word = Word(self.slots.words[at]);
+            if !word.is_used() || word.is_dirty() {
+                continue;
+            }
+            let region = Region::of(word.block(), self.superblock.region_blocks);
+            let covered = self.marks.contains_key(&region) && !word.is_trusted();
+            if covered || self.marks_unknown {
+                self.slots.words[at] = word.dropped().0;
+            }
+        }
+    }
+
+    fn report_page(&mut self, number: u32) {
+        let page = self.slots.pages[number as usize];
+        let range = self.superblock.layout.page_slots(number);
+        if page.lost {
+            let start = number as usize * PAGE_SLOTS;
+            let words = &self.slots.words[start..start + range.len()];
+            let unknown = words.iter().filter(|&&word| Word(word).is_unknown()).count() as u32;
+            let dirty = self.superblock.may_hold_dirty;
+            self.findings.push(Finding::PageLost { page: number, slots: range, unknown, dirty });
+        } else if let Broken::One(copy) = page.broken {
+            self.findings.push(Finding::PageCopy { page: number, copy });
+        }
+    }
+}

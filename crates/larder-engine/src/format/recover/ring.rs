@@ -1,0 +1,141 @@
+//! The journal's ring as it is read: where it ends, and what each of its sectors holds.
+
+use super::super::checksum::Salt;
+use super::super::finding::{Finding, Findings};
+use super::super::journal::reserve;
+use super::super::layout::Layout;
+use super::super::record::{self, Header, Sector};
+use super::super::superblock::Superblock;
+use super::super::{Medium, STEP_BYTES};
+use super::read_units;
+
+/// Records that replay may need at most for the next session to have room.
+pub(super) fn usable(layout: &Layout) -> u64 {
+    layout.records() - 2 * reserve(layout)
+}
+
+/// A reader of the ring, which reads ahead.
+pub(super) struct Ring<'m, M> {
+    medium: &'m mut M,
+    layout: Layout,
+    salt: Salt,
+    superblock: Superblock,
+    window: Vec<u8>,
+    /// The sectors in the window.
+    held: std::ops::Range<u64>,
+}
+
+/// The end of the journal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// The last record that counts; 0 if there never was one.
+    pub last: u64,
+    /// The last record that is there: all behind it are lost if this is before `last`.
+    pub whole: u64,
+    /// Where replay begins: the record `whole`, or the superblock, says so.
+    pub tail: u64,
+    /// The highest session of any whole record.
+    pub session_max: u64,
+    /// The highest sequence of any whole record, and of any that a page includes.
+    pub highest: u64,
+    /// The last record that something says was durable. If it is higher than `last`, records are lost.
+    pub durable: u64,
+}
+
+impl<'m, M: Medium> Ring<'m, M> {
+    pub fn new(medium: &'m mut M, superblock: &Superblock) -> Self {
+        let (layout, salt) = (superblock.layout, superblock.salt());
+        Self { medium, layout, salt, superblock: superblock.clone(), window: Vec::new(), held: 0..0 }
+    }
+
+    /// The sector where the record of this sequence belongs.
+    pub fn sector(&mut self, sequence: u64) -> Sector<'_> {
+        let (at, bytes) = (sequence % self.layout.records(), self.layout.sector_bytes());
+        if !self.held.contains(&at) {
+            let step = (STEP_BYTES / bytes) as u64;
+            let start = at - at % step;
+            let count = (self.layout.records() - start).min(step);
+            self.window.resize(count as usize * bytes, 0);
+            read_units(self.medium, self.layout.record_offset(start), &mut self.window, bytes);
+            self.held = start..start + count;
+        }
+        let start = (at - self.held.start) as usize * bytes;
+        record::inspect(&self.window[start..start + bytes], self.salt, &self.layout, sequence)
+    }
+
+    /// The record of this sequence, if it is there.
+    pub fn header(&mut self, sequence: u64) -> Option<Header> {
+        match self.sector(sequence) {
+            Sector::Record(header, _) if header.sequence == sequence => Some(header),
+            _ => None,
+        }
+    }
+
+    /// Find the last record that counts. All up to `newest`, which some page includes, were durable, and so were
+    /// those before the superblock's `next`. From there on each must follow its predecessor: the next sequence, and a
+    /// session that is no older. A record of an older session lay behind a hole that an earlier recovery stopped at.
+    pub fn find_end(&mut self, newest: u64, findings: &mut Findings) -> End {
+        let superblock = (self.superblock.session, self.superblock.tail);
+        let start = newest.max(self.superblock.next - 1);
+        let known = match self.header(start) {
+            _ if start < self.superblock.next => Some((start, superblock.0, superblock.1)),
+            Some(header) => Some((start, header.session.max(superblock.0), header.tail)),
+            None => self.last_before(start).map(|header| (header.sequence, header.session, header.tail)),
+        };
+        let (mut whole, mut session, mut tail) = known.unwrap_or((start, superblock.0, start + 1));
+        if known.is_none() {
+            // Nothing at all is left of it.
+            whole = start.saturating_sub(1);
+        }
+        let mut last = start;
+        while let Some(header) = self.header(last + 1).filter(|header| header.session >= session) {
+            (last, session) = (header.sequence, header.session);
+            if whole + 1 == last {
+                (whole, tail) = (last, header.tail);
+            }
+        }
+        let end = End { last, whole, tail, session_max: session, highest: last, durable: last };
+        self.survey(end, findings)
+    }
+
+    /// The last whole record before a lost one.
+    fn last_before(&mut self, lost: u64) -> Option<Header> {
+        let first = lost.saturating_sub(self.layout.records()) + 1;
+        (first..lost).rev().find_map(|sequence| self.header(sequence))
+    }
+
+    /// Where damage makes more of the past of use than the tail says: the first record from which all are there up to
+    /// the tail. Not so far back that the next session would have no room.
+    pub fn reach_back(&mut self, end: &End) -> u64 {
+        let least = end.whole.saturating_sub(usable(&self.layout)) + 1;
+        let mut first = end.tail.min(end.whole + 1);
+        while first > least && self.header(first - 1).is_some() {
+            first -= 1;
+        }
+        first
+    }
+
+    /// Look at all that is not replayed: what lies behind the end may say that there was more.
+    fn survey(&mut self, mut end: End, findings: &mut Findings) -> End {
+        let records = self.layout.records();
+        let live = end.tail..=end.last;
+        let last = end.last;
+        for sequence in last + 1..=last + records {
+            match self.sector(sequence) {
+                Sector::Blank => {}
+                // Where a live record belongs: replay tells.
+                Sector::Broken if live.contains(&(sequence.saturating_sub(records))) => {}
+                Sector::Broken => findings
+                    .push(Finding::Sector { sector: sequence % records, at_end: sequence == last + 1 }),
+                Sector::Record(header, _) => {
+                    end.session_max = end.session_max.max(header.session);
+                    end.highest = end.highest.max(header.sequence);
+                    if header.sequence > last {
+                        end.durable = end.durable.max(header.durable);
+                    }
+                }
+            }
+        }
+        end
+    }
+}

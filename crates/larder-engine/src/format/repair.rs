@@ -1,0 +1,122 @@
+//! Repair: a consistent cache out of what is left, and the truth about what is not.
+
+use super::build::write_pages;
+use super::entry::BlockId;
+use super::page::Contents;
+use super::recover::{RecoverError, Recovered, SlotState, recover};
+use super::superblock::Superblock;
+use super::volumes::VolumeTable;
+use super::{Finding, MediumError, MediumMut};
+use std::ops::Range;
+
+/// What a repair had to give up that no backing may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// A dirty block that contradicts other metadata.
+    Dirty {
+        /// Which block.
+        block: BlockId,
+        /// Where its data still is, until something else is put there.
+        slot: u32,
+    },
+    /// Slots of which nothing is known: each may have held a block, and if the cache held dirty blocks, a dirty one.
+    Unknown {
+        /// The slots.
+        slots: Range<u32>,
+    },
+}
+
+/// What a repair did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repaired {
+    /// What was wrong. What lost records of the journal told is lost, too, and only they could have named it.
+    pub findings: Vec<Finding>,
+    /// What is lost.
+    pub lost: Vec<Lost>,
+    /// Clean blocks that were given up; their backings have them.
+    pub clean_dropped: u64,
+    /// Blocks that remain.
+    pub kept: u64,
+}
+
+/// Make a consistent cache of what is left; afterwards [`super::check`] finds nothing but what is wrong with data.
+///
+/// New state goes beside the old first, and counts when its superblock does: a repair that is cut short leaves a
+/// cache that is still damaged, and can be repaired again.
+pub fn repair(medium: &mut impl MediumMut) -> Result<Repaired, RecoverError> {
+    let recovered = recover(medium)?;
+    let repaired = summary(&recovered);
+    let upto = recovered.highest() + 1;
+    let volumes = VolumeTable {
+        generation: recovered.volumes().generation.max(recovered.superblock().volumes_generation) + 1,
+        volumes: recovered.volumes().volumes.clone(),
+    };
+    let keep = |slot| match recovered.slot(slot) {
+        SlotState::Used(contents) => Some(contents),
+        _ => None,
+    };
+    let generation = recovered.next_generation();
+    let superblock = Superblock {
+        generation,
+        session: generation,
+        clean_stop: true,
+        may_hold_dirty: recovered.blocks().any(|(_, contents)| contents.dirty),
+        needs_check: false,
+        next: upto + 1,
+        tail: upto + 1,
+        volumes_generation: volumes.generation,
+        ..recovered.superblock().clone()
+    };
+    let current = |page: u32| recovered.pages()[page as usize].copy;
+    write_half(medium, &superblock, &volumes, |page| 1 - current(page), keep)?;
+    let volumes = VolumeTable { generation: volumes.generation + 1, ..volumes };
+    let superblock = Superblock { volumes_generation: volumes.generation, ..superblock.successor() };
+    let layout = superblock.layout;
+    medium.zero(layout.record_offset(0), layout.records() * layout.sector_bytes() as u64)?;
+    write_half(medium, &superblock, &volumes, current, keep)?;
+    Ok(repaired)
+}
+
+/// One copy of everything; the superblock when the rest is durable.
+fn write_half(
+    medium: &mut impl MediumMut,
+    superblock: &Superblock,
+    volumes: &VolumeTable,
+    copy: impl Fn(u32) -> u8,
+    slots: impl Fn(u32) -> Option<Contents>,
+) -> Result<(), MediumError> {
+    let layout = superblock.layout;
+    write_pages(medium, superblock, superblock.next - 1, copy, slots)?;
+    // It was read from a table of this size.
+    let table = volumes.encode(&layout, superblock.salt()).map_err(|error| MediumError {
+        offset: layout.volume_table_offset(volumes.copy()),
+        reason: error.to_string(),
+    })?;
+    medium.write(layout.volume_table_offset(volumes.copy()), &table)?;
+    medium.flush()?;
+    superblock.store(medium)
+}
+
+fn summary(recovered: &Recovered) -> Repaired {
+    let findings = recovered.findings().to_vec();
+    let mut repaired = Repaired { findings, lost: Vec::new(), clean_dropped: 0, kept: 0 };
+    for (slot, state) in recovered.slots() {
+        match state {
+            SlotState::Free => {}
+            SlotState::Used(_) => repaired.kept += 1,
+            SlotState::Dropped(Contents { dirty: false, .. }) => repaired.clean_dropped += 1,
+            SlotState::Dropped(Contents { block, .. }) => repaired.lost.push(Lost::Dirty { block, slot }),
+            SlotState::Unknown => repaired.lose_unknown(slot),
+        }
+    }
+    repaired
+}
+
+impl Repaired {
+    fn lose_unknown(&mut self, slot: u32) {
+        match self.lost.last_mut() {
+            Some(Lost::Unknown { slots }) if slots.end == slot => slots.end += 1,
+            _ => self.lost.push(Lost::Unknown { slots: slot..slot + 1 }),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A simulated cache device: a vector with a volatile write cache. Only the metadata is kept; the data regions read
+//! as zeroes.
+
+use crate::format::{Layout, Medium, MediumError, MediumMut};
+use larder_policy::Rng;
+
+#[derive(Clone)]
+pub struct Disk {
+    /// What reads see.
+    pub bytes: Vec<u8>,
+    /// What is durable whatever happens.
+    durable: Vec<u8>,
+    /// Writes since the last flush, by sector, in order.
+    unflushed: Vec<(usize, Vec<u8>)>,
+    sector: usize,
+    size: u64,
+    /// Bytes written so far.
+    pub written: u64,
+    /// Ranges that cannot be read.
+    pub unreadable: Vec<std::ops::Range<u64>>,
+}
+
+impl Disk {
+    pub fn new(layout: &Layout) -> Self {
+        let bytes = vec![0; layout.data_offset() as usize];
+        Self {
+            durable: bytes.clone(),
+            bytes,
+            unflushed: Vec::new(),
+            sector: layout.sector_bytes(),
+            size: layout.device_bytes(),
+            written: 0,
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// The same with room for data.
+    pub fn with_data(layout: &Layout) -> Self {
+        let mut disk = Self::new(layout);
+        disk.bytes.resize(layout.device_bytes() as usize, 0);
+        disk.durable = disk.bytes.clone();
+        disk
+    }
+
+    /// The power goes: of each sector any write since the last flush may be the last that happened, and one of them
+    /// was cut in the middle.
+    pub fn crash(&mut self, rng: &mut Rng) {
+        let unflushed = std::mem::take(&mut self.unflushed);
+        let torn = rng.below(unflushed.len() as u64 * 2) as usize;
+        let share = [0.0, 0.5, 0.9, 1.0][rng.below(4) as usize];
+        for (at, (start, sector)) in unflushed.into_iter().enumerate() {
+            let kept = if rng.unit() < share { sector.len() } else { 0 };
+            let kept = if at == torn { 1 + rng.below(sector.len() as u64 - 1) as usize } else { kept };
+            self.durable[start..start + kept].copy_from_slice(&sector[..kept]);
+        }
+        self.bytes.clone_from(&self.durable);
+    }
+}
+
+impl Medium for Disk {
+    fn bytes(&self) -> u64 {
+        self.size
+    }
+
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {
+        let (start, end) = (offset, offset + into.len() as u64);
+        if end > self.size || self.unreadable.iter().any(|range| range.start < end && start < range.end) {
+            return Err(MediumError { offset, reason: "unreadable".into() });
+        }
+        into.fill(0);
+        if let Some(there) = self.bytes.get(start as usize..) {
+            let len = there.len().min(into.len());
+            into[..len].copy_from_slice(&there[..len]);
+        }
+        Ok(())
+    }
+}
+
+impl MediumMut for Disk {
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        assert!(offset.is_multiple_of(self.sector as u64) && bytes.len().is_multiple_of(self.sector));
+        let start = offset as usize;
+        self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+        for (at, sector) in bytes.chunks(self.sector).enumerate() {
+            self.unflushed.push((start + at * self.sector, sector.to_vec()));
+        }
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), MediumError> {
+        for (start, sector) in self.unflushed.drain(..) {
+            self.durable[start..start + sector.len()].copy_from_slice(&sector);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,11 @@
+//! Tests of the format as a whole: histories with crashes, every flipped bit, garbage, repair, and what it all costs.
+
+mod cost;
+mod disk;
+mod flips;
+mod history;
+mod images;
+mod model;
+mod state;
+mod tools;
+mod writers;

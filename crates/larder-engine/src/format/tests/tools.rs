@@ -1,0 +1,248 @@
+//! Garbage, and the offline tools: check, dump, restore, repair, and ways to break what they get.
+
+use super::disk::Disk;
+use super::images::{format_on, formatted, image, layout, lived};
+use super::model::{BLOCKS, VOLUME};
+use crate::format::*;
+use larder_policy::Rng;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn blocks(recovered: &Recovered) -> BTreeMap<u32, Contents> {
+    recovered.blocks().collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn garbage_is_no_cache(bytes in prop::collection::vec(any::<u8>(), 16_384), start in 0usize..4) {
+        let mut disk = Disk::new(&layout(32));
+        disk.bytes[start * 4096..start * 4096 + bytes.len()].copy_from_slice(&bytes);
+        let found = recover(&mut disk);
+        let refused = matches!(found, Err(RecoverError::NoSuperblock { .. }));
+        prop_assert!(refused);
+    }
+
+    /// Whatever is overwritten, nothing panics; a repair, where one is possible, keeps what was, invents nothing, and
+    /// names what it gives up.
+    #[test]
+    fn random_damage_is_repaired_or_refused(
+        seed: u64,
+        clean_stop: bool,
+        wounds in prop::collection::vec((any::<u64>(), 1usize..6000, 0u8..3), 1..6),
+    ) {
+        let model = lived(layout(32), seed, clean_stop);
+        let mut disk = model.disk.clone();
+        let before = recover(&mut disk).unwrap();
+        let (mut rng, mut end_gone) = (Rng::new(seed), false);
+        let end = before.superblock().layout.record_offset(before.next() - 1) as usize;
+        for (at, len, kind) in wounds {
+            // The superblocks have to stay for anything to be repaired.
+            let start = 8192 + (at % (disk.bytes.len() as u64 - 8192)) as usize;
+            // A record that nothing follows may as well never have been durable.
+            end_gone |= !clean_stop && start < end + 512 && end < start + len;
+            let end = (start + len).min(disk.bytes.len());
+            match kind {
+                0 => disk.bytes[start..end].fill(0),
+                1 => disk.bytes[start..end].iter_mut().for_each(|byte| *byte = rng.next_u64() as u8),
+                _ => disk.unreadable.push(start as u64..end as u64),
+            }
+        }
+        let damaged = recover(&mut disk).unwrap();
+        let _ = (Dump::new(&damaged), check(&mut disk, true).unwrap());
+        let refused = damaged.open().is_err();
+        prop_assert_eq!(refused, damaged.severity() == Some(Severity::Dirty));
+        let repaired = repair(&mut disk).unwrap();
+        disk.unreadable.clear();
+        prop_assert_eq!(check(&mut disk, false).unwrap(), []);
+        let after = recover(&mut disk).unwrap();
+        prop_assert_eq!(after.blocks().count() as u64, repaired.kept);
+        if !end_gone {
+            compare(&before, &blocks(&after), &repaired, refused)?;
+            let stale = after.blocks().find(|(_, contents)| model.is_overtaken(contents));
+            prop_assert_eq!(stale, None);
+        }
+    }
+
+    /// A repair that is cut short is repaired by the next one.
+    #[test]
+    fn a_repair_survives_a_crash(seed: u64, page in 0u32..3, writes in 1usize..12) {
+        let mut disk = image(32, seed, false);
+        Harm::Page(page).inflict(&mut disk).unwrap();
+        let once = { let mut disk = disk.clone(); repair(&mut disk).unwrap(); recover(&mut disk).unwrap() };
+        let mut cut = Cut { disk, left: writes };
+        if repair(&mut cut).is_err() {
+            cut.disk.crash(&mut Rng::new(seed));
+        }
+        let mut disk = cut.disk;
+        repair(&mut disk).unwrap();
+        prop_assert_eq!(check(&mut disk, false).unwrap(), []);
+        let dirty = |recovered: &Recovered| blocks(recovered).into_iter().filter(|one| one.1.dirty).collect::<Vec<_>>();
+        prop_assert_eq!(dirty(&recover(&mut disk).unwrap()), dirty(&once));
+    }
+
+    #[test]
+    fn a_dump_is_restored_to_the_same(seed: u64, clean_stop: bool) {
+        let mut disk = image(32, seed, clean_stop);
+        let recovered = recover(&mut disk).unwrap();
+        let dump = Dump::new(&recovered);
+        let mut other = Disk::new(&recovered.superblock().layout);
+        restore(&mut other, &dump).unwrap();
+        prop_assert_eq!(check(&mut other, false).unwrap(), []);
+        let again = recover(&mut other).unwrap();
+        prop_assert_eq!(Dump::new(&again), dump);
+        let session = again.open().unwrap();
+        prop_assert_eq!(session.superblock.next, 2);
+    }
+}
+
+fn compare(
+    before: &Recovered,
+    after: &BTreeMap<u32, Contents>,
+    repaired: &Repaired,
+    refused: bool,
+) -> Result<(), TestCaseError> {
+    // Where records are gone, what is left may be an older state; that was said.
+    let cut = repaired.findings.iter().any(|finding| matches!(finding, Finding::RecordLost { .. }));
+    let lost = |slot: u32, contents: &Contents| {
+        repaired.lost.iter().any(|lost| match lost {
+            Lost::Dirty { block, .. } => *block == contents.block,
+            Lost::Unknown { slots } => slots.contains(&slot),
+        })
+    };
+    for (slot, contents) in before.blocks().filter(|(_, contents)| contents.dirty && !cut) {
+        let kept = after.get(&slot) == Some(&contents);
+        prop_assert!(
+            kept || (refused && lost(slot, &contents)),
+            "slot {slot} ({contents:?}) is lost in silence: {repaired:?}"
+        );
+    }
+    for (&slot, &contents) in after.iter().filter(|_| !cut) {
+        // More of the journal may be replayed, and a clean block be trusted that was not.
+        let same = match before.slot(slot) {
+            SlotState::Used(held) => held == contents,
+            SlotState::Dropped(held) => held == contents && !held.dirty,
+            _ => false,
+        };
+        prop_assert!(same, "slot {slot} is invented");
+    }
+    Ok(())
+}
+
+/// A device that fails after so many writes.
+struct Cut {
+    disk: Disk,
+    left: usize,
+}
+
+impl Medium for Cut {
+    fn bytes(&self) -> u64 {
+        self.disk.bytes()
+    }
+
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {
+        self.disk.read(offset, into)
+    }
+}
+
+impl MediumMut for Cut {
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.left = self.left.checked_sub(1).ok_or(MediumError { offset, reason: "cut".into() })?;
+        self.disk.write(offset, bytes)
+    }
+
+    fn flush(&mut self) -> Result<(), MediumError> {
+        self.disk.flush()
+    }
+}
+
+/// Each named harm leads to the finding that is its own.
+#[test]
+fn every_harm_has_its_finding() {
+    let words = |name: &str, number: u64| {
+        let mut disk = image(32, 5, true);
+        Harm::named(name, number).expect("a name").inflict(&mut disk).unwrap();
+        match check(&mut disk, false) {
+            Ok(findings) => findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+            Err(error) => error.to_string(),
+        }
+    };
+    let last = recover(&mut image(32, 5, true)).unwrap().next() - 1;
+    let used = recover(&mut image(32, 5, true)).unwrap().blocks().next().unwrap().0;
+    let expected = [
+        ("bit", 8 * 3000, "superblock A fails its checksum"),
+        ("superblock", 1, "superblock B holds something else"),
+        ("superblocks", 0, "no usable superblock"),
+        ("volume-table", 0, "copy 0 of the volume table is torn"),
+        ("volume-tables", 0, "cannot be told to belong"),
+        ("page-newest", 1, "page 1 of the slot table (slots 340 to 679) is lost"),
+        ("page-oldest", 1, "of page 1 of the slot table is torn or damaged; the other one"),
+        ("page", 2, "page 2 of the slot table (slots 680 to 959) is lost"),
+        ("record", last, "is lost, and with it all changes"),
+        ("duplicate", u64::from(used), "is in several slots"),
+        ("beyond-end", 0, "is past the volume's end"),
+        ("no-such-slot", 0, "names slot 4294967295"),
+        ("misfit", 0, "does not fit what slot"),
+    ];
+    for (name, number, part) in expected {
+        let words = words(name, number);
+        assert!(words.contains(part), "{name}: {words}");
+    }
+    assert_eq!(expected.len() + 1, Harm::NAMES.len(), "data has a test of its own");
+    assert!(Harm::NAMES.iter().all(|(name, _)| Harm::named(name, 0).is_some()));
+    assert_eq!((Harm::named("superblock", 2), Harm::named("fire", 0)), (None, None));
+}
+
+#[test]
+fn a_block_that_is_not_its_own_is_found() {
+    let layout = layout(32);
+    let mut disk = Disk::with_data(&layout);
+    format_on(&mut disk, layout);
+    let Session { superblock, mut journal, .. } = recover(&mut disk).unwrap().open().unwrap();
+    let last = BLOCKS - 1;
+    for (slot, block) in [(0, 0), (1, last)] {
+        let block = BlockId { volume: VOLUME, block };
+        let crc = superblock.salt().block(block, &[7; 4096]);
+        disk.write(layout.slot_offset(slot), &[7; 4096]).unwrap();
+        journal.push(Entry::Map { block, dirty: slot == 0, slot, crc, old: None }).unwrap();
+    }
+    journal.seal().iter().for_each(|piece| disk.write(piece.offset, &piece.bytes).unwrap());
+    assert_eq!(check(&mut disk, true).unwrap(), []);
+    Harm::Data(0).inflict(&mut disk).unwrap();
+    let block = BlockId { volume: VOLUME, block: 0 };
+    assert_eq!(check(&mut disk, true).unwrap(), [Finding::Data { block, slot: 0, dirty: true }]);
+    assert_eq!(check(&mut disk, false).unwrap(), []);
+}
+
+#[test]
+fn a_device_that_is_too_short_or_another_version_is_refused() {
+    let layout = layout(32);
+    let mut disk = formatted(layout);
+    let short = Layout::for_slots(4096, 512, 100).unwrap();
+    let mut other = Disk::new(&short);
+    let len = disk.bytes.len().min(other.bytes.len());
+    other.bytes[..len].copy_from_slice(&disk.bytes[..len]);
+    let (needed, bytes) = (layout.device_bytes(), short.device_bytes());
+    assert_eq!(recover(&mut other).unwrap_err(), RecoverError::TooShort { needed, bytes });
+    disk.bytes[..8192].fill(0);
+    let blank = RecoverError::NoSuperblock { a: Unusable::Blank, b: Unusable::Blank };
+    assert_eq!(recover(&mut disk).unwrap_err(), blank);
+}
+
+#[test]
+fn a_cache_without_dirty_blocks_starts_without_what_is_lost() {
+    let mut disk = image(32, 5, true);
+    repair(&mut disk).unwrap();
+    let clean = recover(&mut disk).unwrap().superblock().successor();
+    for superblock in [clean.clone(), clean.successor()] {
+        Superblock { may_hold_dirty: false, ..superblock }.store(&mut disk).unwrap();
+    }
+    Harm::Page(0).inflict(&mut disk).unwrap();
+    let recovered = recover(&mut disk).unwrap();
+    assert_eq!(recovered.severity(), Some(Severity::Clean), "{:?}", recovered.findings());
+    assert!(recovered.open().is_ok());
+    // One superblock less: nobody knows what the other one said.
+    Harm::Superblock(clean.copy()).inflict(&mut disk).unwrap();
+    assert!(recover(&mut disk).unwrap().open().is_err());
+}
