@@ -89,6 +89,8 @@ pub struct Trial<P> {
     missed: bool,
     /// Nothing is written to the SSD.
     closed: bool,
+    /// Blocks that the cache may grow to: the admission policy remembers as one of that size does.
+    reach: u32,
 }
 
 impl<P: Candidate> Trial<P> {
@@ -102,6 +104,7 @@ impl<P: Candidate> Trial<P> {
             dirty_blocks: 0,
             missed: false,
             closed: false,
+            reach: 0,
         }
     }
 

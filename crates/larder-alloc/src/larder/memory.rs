@@ -22,6 +22,8 @@ pub(super) struct Known {
     pub(super) weight: f64,
     /// Seconds since it came.
     pub(super) seconds: f64,
+    /// It has not been there for a whole epoch.
+    pub(super) fresh: bool,
     /// The measured latency as a multiple of what the curves alone predict; none where nothing was measured yet.
     pub(super) correction: Option<f64>,
 }
@@ -98,8 +100,11 @@ impl Memory {
         let here: BTreeSet<&str> = tenants.iter().map(|tenant| tenant.name).collect();
         self.known.retain(|name, _| here.contains(name.as_str()));
         for tenant in tenants {
+            // One that is new came after the last decision.
+            let new = tenant.findings.filter(|_| !self.known.contains_key(tenant.name));
             let known = self.known.entry(tenant.name.to_owned()).or_default();
-            known.seconds += passed;
+            known.seconds += new.map_or(passed, |findings| findings.measured_seconds.min(passed));
+            known.fresh = known.seconds < self.epoch_seconds;
             match tenant.found() {
                 Some(findings) => known.learn(tenant, findings, constraints),
                 None => known.weight *= fade,

@@ -28,6 +28,7 @@ fn epoch(hits: &[(u64, u64)], reads: u64, writes: u64) -> Findings {
     let accesses = reads + writes;
     Findings {
         seconds: SECONDS,
+        measured_seconds: SECONDS,
         curves: curves.map(|policy| PolicyCurves::new(policy, counted.clone())).to_vec(),
         ..EpochFindings { requests: accesses, accesses, ..EpochFindings::default() }.into()
     }
@@ -58,6 +59,23 @@ fn blocks_go_where_they_save_the_most() {
     assert!((latency(&decisions[0]) - 2.55e-3).abs() < 1e-12);
     assert!((latency(&decisions[1]) - 5e-3).abs() < 1e-12);
     assert!(decisions[0].reason.contains("the best plan there is"), "{}", decisions[0].reason);
+}
+
+/// What a newcomer reads for the first time hits at no size; that says nothing yet.
+#[test]
+fn a_newcomer_keeps_its_part_for_a_whole_epoch() {
+    let (known, cold) = (epoch(&[(100, 1000)], 1000, 0), epoch(&[], 1000, 0));
+    let constraints = Constraints { cache_blocks: 100, epoch_seconds: 20.0, ..Constraints::default() };
+    let mut larder = Larder::default();
+    let mut decide =
+        |tenants: &[Tenant<'_>]| quotas(&larder.allocate(tenants, &constraints).expect("it always decides"));
+    let old = Tenant { quota_blocks: 50, ..tenant("old", Some(&known)) };
+    assert_eq!(decide(&[old]), [100]);
+    let since = |measured_seconds| Findings { measured_seconds, ..cold.clone() };
+    let (just_now, long_ago) = (since(5.0), since(20.0));
+    let new = |findings| Tenant { quota_blocks: 40, ..tenant("new", Some(findings)) };
+    assert_eq!(decide(&[old, new(&just_now)]), [55, 45]);
+    assert_eq!(decide(&[old, new(&long_ago)]), [100, 0]);
 }
 
 #[test]

@@ -25,7 +25,18 @@ impl<P: Candidate> Trial<P> {
             evicted(counters, dirty_blocks, mark);
             watch.evicted(key, mark == DIRTY);
         });
-        self.admission.resize(capacity);
+        self.size_admission();
+    }
+
+    /// The cache may grow to so many blocks, although its capacity may be less for the time being. An admission policy that remembers in proportion to the cache's size
+    /// then remembers as for that one: else a small cache would let so little in that it stays small.
+    pub fn set_reach(&mut self, blocks: u32) {
+        self.reach = blocks;
+        self.size_admission();
+    }
+
+    fn size_admission(&mut self) {
+        self.admission.resize(self.cache.capacity().max(self.reach));
     }
 
     /// Writes are treated so from now on. A policy that holds no dirty blocks has all of them written back at once: their keys go to `cleaned`.
@@ -39,7 +50,7 @@ impl<P: Candidate> Trial<P> {
     /// Other blocks may enter from now on.
     pub fn set_admission(&mut self, admission: AnyAdmission) {
         self.admission = admission;
-        self.admission.resize(self.cache.capacity());
+        self.size_admission();
     }
 
     /// Another replacement policy takes over, empty as it is: it gets the blocks in the order in which the old one would have evicted them.
@@ -163,6 +174,20 @@ mod tests {
         run(&mut trial, Action::Write, &[2, 8], &mut seen);
         assert_eq!(trial.counters().ssd_writes(), before);
         assert_eq!((trial.counters().read_hits, trial.resident_blocks(), trial.dirty_blocks()), (1, 1, 1));
+    }
+
+    /// LARC's ghost holds nine tenths of the cache at most (section III-B): of 20 blocks read in turn, one for 4 blocks has forgotten each when it comes again.
+    #[test]
+    fn admission_remembers_as_for_the_size_that_the_cache_may_grow_to() {
+        let entered = |reach| {
+            let (mut trial, mut seen) = (trial(4), Seen::default());
+            trial.set_admission(AnyAdmission::new(&AdmissionSpec::Larc, 4, 1));
+            trial.set_reach(reach);
+            let twice: Vec<u64> = (0..20).chain(0..20).collect();
+            run(&mut trial, Action::Read, &twice, &mut seen);
+            trial.counters().fills
+        };
+        assert_eq!((entered(0), entered(4), entered(400)), (0, 0, 20));
     }
 
     #[test]

@@ -83,11 +83,12 @@ impl Lending {
 
     pub(super) fn resize(&mut self, tenant: usize, quota: u32) {
         self.quotas[tenant] = quota;
+        self.parts[tenant].set_reach(quota);
     }
 
     /// The tenant is gone: its blocks are free.
     pub(super) fn drop_all(&mut self, tenant: usize, traffic: &mut Traffic) {
-        self.quotas[tenant] = 0;
+        self.resize(tenant, 0);
         self.set_capacity(tenant, 0, traffic);
     }
 
