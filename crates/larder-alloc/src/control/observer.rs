@@ -17,7 +17,7 @@ const REMEMBERED_BLOCKS_MIN: u64 = 1 << 20;
 const ENOUGH: f64 = 20.0;
 
 /// Requests that are gathered before they are analyzed, which is faster than one by one.
-const TOGETHER: usize = 256;
+const TOGETHER: usize = 4096;
 
 /// Observes one tenant.
 pub(super) struct Observer {
