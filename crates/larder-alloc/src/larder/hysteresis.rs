@@ -1,9 +1,9 @@
 //! A change must pay for what it costs.
 //!
-//! A block that changes hands is worth nothing to its new holder until it is filled: for each, one request waits for the
-//! backing that would be a hit later, while the old holder's hits are gone at once. So a partition that grows is charged with two misses for each
-//! block that it does not hold yet (a change may have to be taken back), up to what the growth saves (it is never worse off than before), spread over the time in
-//! which the change must pay. The charge is part of what a choice costs: every exchange of blocks is weighed by itself, and what stands costs nothing extra.
+//! The old holder's hits are gone at once; the new holder's come by and by, as its misses fill the blocks: at a steady rate of misses what a larger partition saves
+//! rises in proportion, until the partition is full. So a growth is credited with what it saves in the mean over the time in which it must pay: all of it but for half of the time
+//! to fill, or less than half where the time does not suffice ([`lost`]). The time counts twice, since a change may have to be taken back. It is never worse off than before, and what
+//! stands costs nothing extra.
 //!
 //! How long a change may take to pay: a tenant that has been there for some epochs is expected to stay for as many,
 //! one at least and [`EPOCHS_MAX`] at most.
@@ -32,22 +32,17 @@ const BOTH_WAYS: f64 = 2.0;
 pub(super) struct Standing {
     mode: Mode,
     held: u64,
-    /// Seconds of latency of a request that one block not held costs.
-    per_block: f64,
+    /// Blocks that are filled, if all requests miss, while a change must pay.
+    filled: f64,
 }
 
 impl Standing {
     pub(super) fn of(tenant: &Tenant<'_>, known: &Known, constraints: &Constraints) -> Self {
         let epoch = constraints.epoch_seconds;
         let horizon = known.seconds.clamp(epoch, epoch * EPOCHS_MAX);
-        let requests = horizon * known.menu.requests_per_second;
-        let miss = tenant
-            .found()
-            .map_or(0.0, |findings| (findings.latencies.read_miss - findings.latencies.read_hit).max(0.0));
-        // A miss of a request fills as many blocks as it reads; a write fills its blocks for nothing.
-        let misses = tenant.active().map_or(0.0, reads_per_access);
-        let per_block = if requests > 0.0 { BOTH_WAYS * miss * misses / requests } else { 0.0 };
-        Self { mode: tenant.mode, held: held_blocks(tenant), per_block }
+        let blocks = tenant.active().map_or(0.0, blocks_per_request);
+        let filled = horizon * known.menu.requests_per_second * blocks / BOTH_WAYS;
+        Self { mode: tenant.mode, held: held_blocks(tenant), filled }
     }
 
     /// Changes to the sizes of one way.
@@ -57,16 +52,20 @@ impl Standing {
             false if way.mode.write == self.mode.write => MODE_MARGIN,
             false => WRITE_MARGIN,
         };
-        Change { margin, held: self.held, latency: way.at(self.held).latency, per_block: self.per_block }
+        let now = way.at(self.held);
+        let filled = self.filled * (1.0 - now.request_hit_ratio);
+        Change { margin, held: self.held, latency: now.latency, filled }
     }
 }
 
-/// Reads, as requests, for each block that is accessed: taken to have as many blocks as other requests.
-fn reads_per_access(epoch: &EpochFindings) -> f64 {
-    let total = epoch.classes.total();
-    let writes = epoch.classes.cw + epoch.classes.war + epoch.classes.waw;
-    let reads = if total > 0 { 1.0 - writes as f64 / total as f64 } else { 1.0 };
-    reads * epoch.requests as f64 / epoch.accesses.max(1) as f64
+/// Blocks of a request.
+fn blocks_per_request(epoch: &EpochFindings) -> f64 {
+    epoch.accesses as f64 / epoch.requests.max(1) as f64
+}
+
+/// The share of what a growth saves that is lost while it is filled, where that takes so many times the time in which it must pay.
+fn lost(times: f64) -> f64 {
+    if times <= 1.0 { times / 2.0 } else { 1.0 - 0.5 / times }
 }
 
 /// What stands, seen from one way.
@@ -76,7 +75,8 @@ pub(super) struct Change {
     held: u64,
     /// That of the blocks held.
     latency: f64,
-    per_block: f64,
+    /// Blocks that are filled while the change must pay.
+    filled: f64,
 }
 
 impl Change {
@@ -84,6 +84,7 @@ impl Change {
     pub(super) fn cost(&self, to: &Point) -> f64 {
         let grown = to.blocks.saturating_sub(self.held) as f64;
         let saved = (self.latency - to.latency).max(0.0);
-        self.margin * to.latency + saved.min(grown * self.per_block)
+        let charge = if grown > 0.0 { saved * lost(grown / self.filled) } else { 0.0 };
+        self.margin * to.latency + charge
     }
 }
