@@ -85,6 +85,22 @@ pub enum Finding {
         /// The slot.
         slot: u32,
     },
+    /// An entry frees a slot that is free already.
+    FreedTwice {
+        /// The record.
+        sequence: u64,
+        /// The slot.
+        slot: u32,
+    },
+    /// A slot holds a dirty block, and the superblock says that there are none.
+    NotDirty {
+        /// Which block.
+        block: BlockId,
+        /// Where it is.
+        slot: u32,
+        /// True if it was cleaned in a record that is lost.
+        cleaned: bool,
+    },
     /// A block is in several slots.
     Duplicate {
         /// Which block.
@@ -136,7 +152,8 @@ impl Finding {
         let of = |dirty| if dirty { Severity::Dirty } else { Severity::Clean };
         match *self {
             Self::Superblock { .. } | Self::PageCopy { .. } | Self::Sector { .. } => Severity::Note,
-            Self::VolumeTable { other_is_good: true, .. } => Severity::Note,
+            Self::VolumeTable { other_is_good: true, .. } | Self::FreedTwice { .. } => Severity::Note,
+            Self::NotDirty { cleaned, .. } => of(!cleaned),
             Self::NeedsCheck | Self::VolumeTable { .. } | Self::NoSuchSlot { .. } | Self::Misfit { .. } => {
                 Severity::Dirty
             }
@@ -146,6 +163,11 @@ impl Finding {
             Self::BeyondEnd { dirty, .. } | Self::Data { dirty, .. } => of(dirty),
             Self::More { severity, .. } => severity,
         }
+    }
+
+    /// True if there is a hole in what was durable: a session on top of it would leave it there.
+    pub(super) fn is_hole(&self) -> bool {
+        matches!(self, Self::RecordLost { .. } | Self::PageLost { unknown: 1.., .. })
     }
 }
 
@@ -200,6 +222,15 @@ impl fmt::Display for Finding {
             Self::Misfit { sequence, slot } => {
                 write!(f, "record {sequence} of the journal does not fit what slot {slot} held before it")
             }
+            Self::FreedTwice { sequence, slot } => {
+                write!(f, "record {sequence} of the journal frees slot {slot}, which was free")
+            }
+            Self::NotDirty { block, slot, cleaned: true } => {
+                write!(f, "{block} in slot {slot} was cleaned in a record that is lost: it is out of date")
+            }
+            Self::NotDirty { block, slot, .. } => {
+                write!(f, "{block} in slot {slot} is dirty, and the superblock says that no block is")
+            }
             Self::Duplicate { block, slot, dirty } => {
                 write!(f, "{block} is in several slots, among them slot {slot} ({})", kind(dirty))
             }
@@ -223,6 +254,8 @@ pub(super) struct Findings {
     listed: Vec<Finding>,
     unlisted: u64,
     worst: Option<Severity>,
+    /// The first that is a hole, listed or not.
+    hole: Option<Finding>,
 }
 
 /// Findings that are listed one by one.
@@ -230,12 +263,19 @@ const LISTED_MAX: usize = 1000;
 
 impl Findings {
     pub fn push(&mut self, finding: Finding) {
+        if self.hole.is_none() && finding.is_hole() {
+            self.hole = Some(finding.clone());
+        }
         if self.listed.len() < LISTED_MAX {
             self.listed.push(finding);
         } else {
             self.unlisted += 1;
             self.worst = self.worst.max(Some(finding.severity()));
         }
+    }
+
+    pub fn hole(&self) -> Option<Finding> {
+        self.hole.clone()
     }
 
     pub fn into_list(mut self) -> Vec<Finding> {

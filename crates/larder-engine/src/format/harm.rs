@@ -35,7 +35,7 @@ pub enum Harm {
     BeyondEnd,
     /// Add a record that names a slot that does not exist.
     NoSuchSlot,
-    /// Add a record that frees what is free.
+    /// Add a record that cleans what is free.
     Misfit,
 }
 
@@ -138,7 +138,7 @@ impl Harm {
             },
             Self::BeyondEnd => Some(map(BlockId { block: BlockId::BLOCK_MAX, ..used.block }, free)),
             Self::NoSuchSlot => Some(Entry::Free { slot: u32::MAX }),
-            _ => Some(Entry::Free { slot: free }),
+            _ => Some(Entry::Clean { slot: free }),
         }
     }
 }

@@ -21,6 +21,9 @@ pub(super) fn reserve(layout: &Layout) -> u64 {
     (layout.records() / 16).max(4)
 }
 
+/// Marks at a time at most, however large the ring: they may all be written again at once, in 5 MiB.
+const MARKS_MAX: usize = 1 << 18;
+
 /// An entry cannot be taken now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
@@ -187,7 +190,7 @@ impl JournalWriter {
 
     /// Regions that may be marked at a time.
     pub fn marks_max(&self) -> usize {
-        self.reserve() as usize / 2 * self.per_record()
+        (self.reserve() as usize / 2 * self.per_record()).min(MARKS_MAX)
     }
 
     /// Records that may be made: the record before the tail is the last to be overwritten.

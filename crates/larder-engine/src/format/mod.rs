@@ -57,6 +57,10 @@ const STEP_BYTES: usize = 1 << 20;
 /// second it lasts for 146,000 years.
 const SEQUENCE_MAX: u64 = 1 << 62;
 
+/// Records of one session are fewer than this: at a million a second it lasts for two years. Repairs number their
+/// pages that far ahead, so that those of one that was cut short are known.
+const SESSION_RECORDS: u64 = 1 << 46;
+
 /// The device could not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the cache device failed at byte {offset}: {reason}")]

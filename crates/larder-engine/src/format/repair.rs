@@ -3,10 +3,10 @@
 use super::build::write_pages;
 use super::entry::BlockId;
 use super::page::Contents;
-use super::recover::{RecoverError, Recovered, SlotState, recover};
+use super::recover::{RecoverError, Recovered, SlotState, check_room, recover};
 use super::superblock::Superblock;
 use super::volumes::VolumeTable;
-use super::{Finding, MediumError, MediumMut};
+use super::{Finding, MediumError, MediumMut, SESSION_RECORDS};
 use std::ops::Range;
 
 /// What a repair had to give up that no backing may have.
@@ -35,6 +35,9 @@ pub struct Repaired {
     pub lost: Vec<Lost>,
     /// Clean blocks that were given up; their backings have them.
     pub clean_dropped: u64,
+    /// Dirty blocks that remain, with their slots, but may be out of date: a record that is lost may have told of
+    /// newer data.
+    pub outdated: Vec<(BlockId, u32)>,
     /// Blocks that remain.
     pub kept: u64,
 }
@@ -46,16 +49,15 @@ pub struct Repaired {
 pub fn repair(medium: &mut impl MediumMut) -> Result<Repaired, RecoverError> {
     let recovered = recover(medium)?;
     let repaired = summary(&recovered);
-    let upto = recovered.highest() + 1;
-    let volumes = VolumeTable {
-        generation: recovered.volumes().generation.max(recovered.superblock().volumes_generation) + 1,
-        volumes: recovered.volumes().volumes.clone(),
-    };
+    // Further than any session could be. Until the superblock says so, too, such a page does not count.
+    let upto = recovered.highest() + SESSION_RECORDS;
+    let volumes = next_volumes(&recovered);
     let keep = |slot| match recovered.slot(slot) {
         SlotState::Used(contents) => Some(contents),
         _ => None,
     };
     let generation = recovered.next_generation();
+    check_room(upto, generation.max(volumes.generation))?;
     let superblock = Superblock {
         generation,
         session: generation,
@@ -97,13 +99,27 @@ fn write_half(
     superblock.store(medium)
 }
 
+/// The volumes under a generation that goes beside the table that was found, which may be the only good one.
+fn next_volumes(recovered: &Recovered) -> VolumeTable {
+    let found = recovered.volumes();
+    let above = found.generation.max(recovered.superblock().volumes_generation) + 1;
+    let generation = above + u64::from((above - found.generation).is_multiple_of(2));
+    VolumeTable { generation, volumes: found.volumes.clone() }
+}
+
 fn summary(recovered: &Recovered) -> Repaired {
     let findings = recovered.findings().to_vec();
-    let mut repaired = Repaired { findings, lost: Vec::new(), clean_dropped: 0, kept: 0 };
+    let mut repaired =
+        Repaired { findings, lost: Vec::new(), clean_dropped: 0, outdated: Vec::new(), kept: 0 };
     for (slot, state) in recovered.slots() {
         match state {
             SlotState::Free => {}
-            SlotState::Used(_) => repaired.kept += 1,
+            SlotState::Used(contents) => {
+                repaired.kept += 1;
+                if contents.dirty && recovered.may_be_outdated(slot) {
+                    repaired.outdated.push((contents.block, slot));
+                }
+            }
             SlotState::Dropped(Contents { dirty: false, .. }) => repaired.clean_dropped += 1,
             SlotState::Dropped(Contents { block, .. }) => repaired.lost.push(Lost::Dirty { block, slot }),
             SlotState::Unknown => repaired.lose_unknown(slot),

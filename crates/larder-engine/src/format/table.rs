@@ -13,7 +13,8 @@ use super::page::{self, Contents};
 use super::recover::PageState;
 use std::collections::VecDeque;
 
-/// Counts pages written: a flush makes durable all up to the one that was the last when it began.
+/// Counts pages handed out. A flush makes durable all up to the last one that was *written* when it began: its ticket
+/// is for [`TableWriter::flushed`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
@@ -25,6 +26,8 @@ pub struct PageWrite {
     /// The page must not be written before this record is durable: it would tell of changes that a crash could still
     /// take back.
     pub after: u64,
+    /// Its turn. Pages are written in this order.
+    pub ticket: Ticket,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +44,7 @@ pub struct TableWriter {
     salt: Salt,
     /// The one that is furthest behind first.
     waiting: VecDeque<Page>,
-    /// Written, but not known to be durable; with what is in the new copy.
+    /// Handed out, but not known to be durable; with what is in the new copy.
     in_flight: VecDeque<(Page, u64, Ticket)>,
     issued: Ticket,
     /// Records made that pages are still to be written for, times pages.
@@ -105,15 +108,20 @@ impl TableWriter {
         page::encode(into, self.salt, (page.number, copy), upto, slots);
         self.issued.0 += 1;
         self.in_flight.push_back((page, upto, self.issued));
-        Some(PageWrite { offset: self.layout.page_offset(page.number, copy), after: upto })
+        Some(PageWrite {
+            offset: self.layout.page_offset(page.number, copy),
+            after: upto,
+            ticket: self.issued,
+        })
     }
 
-    /// The last page written: note it when a flush of the device begins.
+    /// The last page handed out. Only where that page has been written is this the ticket of a flush that begins now;
+    /// else it is the [`PageWrite::ticket`] of the last one that has been.
     pub fn issued(&self) -> Ticket {
         self.issued
     }
 
-    /// A flush ended that began when every page up to this ticket had been written.
+    /// A flush ended that began when every page up to this ticket had been written to the device.
     pub fn flushed(&mut self, through: Ticket) {
         while let Some((page, upto, _)) = self.in_flight.pop_front_if(|written| written.2 <= through) {
             let state = PageState { upto, copy: 1 - page.state.copy, behind: false };

@@ -26,11 +26,11 @@ pub(super) use superblocks::choose;
 use super::entry::{BlockId, Entry, Region};
 use super::finding::{Finding, Findings, Severity};
 use super::journal::{JournalWriter, MarkState};
-use super::page::{Contents, Word};
+use super::page::{Contents, PAGE_SLOTS, Word};
 use super::superblock::{Superblock, Unusable};
 use super::table::TableWriter;
 use super::volumes::VolumeTable;
-use super::{Medium, MediumError};
+use super::{Medium, MediumError, SEQUENCE_MAX, SESSION_RECORDS};
 use ring::{End, Ring};
 use std::collections::BTreeMap;
 
@@ -59,6 +59,13 @@ pub enum RecoverError {
     /// Blocks that the backings do not have may be lost: only a repair can say to go on without them.
     #[error("dirty blocks may be lost: {0}")]
     MayLoseDirty(Finding),
+    /// Nothing but clean blocks is lost, but a new session would leave the hole in the journal or the slot table, and
+    /// the next crash would lose what it wrote: [`super::repair`] comes first, which may run without being asked.
+    #[error("a repair must come first: {0}")]
+    RepairFirst(Finding),
+    /// Sequences or generations are used up, which no writer can have done in a lifetime.
+    #[error("the cache's sequences are used up: it must be made anew")]
+    UsedUp,
     /// The device failed where a repair would have had to write, or a superblock to be read.
     #[error(transparent)]
     Medium(#[from] MediumError),
@@ -101,13 +108,17 @@ pub struct Recovered {
     end: End,
     /// Where replay began.
     pub(super) tail: u64,
+    /// The last record that is lost, of those that are known to have been durable.
+    lost_to: Option<u64>,
+    hole: Option<Finding>,
     findings: Vec<Finding>,
 }
 
 /// What writes to a cache from its start to its stop.
 #[derive(Debug)]
 pub struct Session {
-    /// To be written, and flushed, before anything else.
+    /// To be written before anything else, between two flushes: the one before makes durable what recovery has read,
+    /// which this superblock then calls durable.
     pub superblock: Superblock,
     /// Makes records.
     pub journal: JournalWriter,
@@ -130,7 +141,7 @@ pub fn recover(medium: &mut impl Medium) -> Result<Recovered, RecoverError> {
     let tail = end.tail.min(slots.least_upto() + 1);
     let mut replay = replay::Replay::new(&superblock, slots, &mut findings);
     replay.run(&mut ring, first, &end);
-    let (slots, marks) = replay.finish();
+    let (slots, marks, lost_to) = replay.finish();
     let mut recovered = Recovered {
         superblock,
         volumes,
@@ -140,9 +151,12 @@ pub fn recover(medium: &mut impl Medium) -> Result<Recovered, RecoverError> {
         marks,
         end,
         tail,
+        lost_to,
+        hole: None,
         findings: Vec::new(),
     };
     verify::run(&mut recovered, &mut findings);
+    recovered.hole = findings.hole();
     recovered.findings = findings.into_list();
     Ok(recovered)
 }
@@ -230,26 +244,35 @@ impl Recovered {
         above + u64::from((above - self.superblock.generation).is_multiple_of(2))
     }
 
-    /// Go on from here: what the next session writes with. Nothing may be done before its superblock is durable,
-    /// which makes durable all that recovery has read, too. Then come the entries of [`Recovered::settle`], before
-    /// anything else of their regions.
+    /// True for a slot of which a lost record may have told something newer.
+    pub(super) fn may_be_outdated(&self, slot: u32) -> bool {
+        let upto = self.pages[slot as usize / PAGE_SLOTS].upto;
+        self.lost_to.is_some_and(|lost_to| upto < lost_to)
+    }
+
+    /// Go on from here: what the next session writes with. First the device is flushed: what recovery has read may be
+    /// in the device's own cache only, if it was not the power that went. Then its superblock is written, which calls
+    /// all that durable, and flushed. Then come the entries of [`Recovered::settle`], before anything else of their
+    /// regions.
     ///
-    /// Refused where dirty blocks may be lost.
+    /// Refused where dirty blocks may be lost, and on top of a hole.
     pub fn open(&self) -> Result<Session, RecoverError> {
         if let Some(worst) = self.findings.iter().find(|finding| finding.severity() == Severity::Dirty) {
             return Err(RecoverError::MayLoseDirty(worst.clone()));
         }
-        let generation = self.next_generation();
-        let next = self.next();
-        // Behind lost records there is nothing more to replay, and no reason to be without room.
-        let least = next.saturating_sub(ring::usable(&self.superblock.layout));
-        let tail = if self.end.whole < self.end.last { self.tail.max(least) } else { self.tail };
+        if let Some(hole) = &self.hole {
+            return Err(RecoverError::RepairFirst(hole.clone()));
+        }
+        let (generation, next, tail) = (self.next_generation(), self.next(), self.tail);
+        let volumes_generation = self.superblock.volumes_generation.max(self.volumes.generation);
+        check_room(next, generation.max(volumes_generation))?;
         let superblock = Superblock {
             generation,
             session: generation,
             clean_stop: false,
             next,
             tail,
+            volumes_generation,
             ..self.superblock.clone()
         };
         let (layout, salt) = (superblock.layout, superblock.salt());
@@ -261,6 +284,8 @@ impl Recovered {
     }
 
     /// What makes the journal agree with what is in use: dropped blocks are freed; then no mark is needed any more.
+    /// Until its `Free` is pushed a slot still holds its block, and pages say so: else they would be ahead of the
+    /// journal.
     pub fn settle(&self) -> impl Iterator<Item = Entry> + '_ {
         let dropped = self.slots().filter(|(_, state)| matches!(state, SlotState::Dropped(_)));
         let frees = dropped.map(|(slot, _)| Entry::Free { slot });
@@ -277,6 +302,12 @@ impl Recovered {
         let word = Word(self.words[slot]);
         (word.block(), word.is_dirty())
     }
+}
+
+/// Refuse where a session's records, or as many superblocks and volume tables, could reach [`SEQUENCE_MAX`].
+pub(super) fn check_room(next: u64, generation: u64) -> Result<(), RecoverError> {
+    let has_room = next.max(generation) < SEQUENCE_MAX - SESSION_RECORDS;
+    has_room.then_some(()).ok_or(RecoverError::UsedUp)
 }
 
 /// Read a run of pieces of `unit` bytes; one that cannot be read is filled with ones, which no checksum and no magic

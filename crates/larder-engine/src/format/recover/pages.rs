@@ -2,7 +2,7 @@
 
 use super::super::page::{self, Copy, PAGE_BYTES, PAGE_SLOTS, Word};
 use super::super::superblock::Superblock;
-use super::super::{Medium, STEP_BYTES};
+use super::super::{Medium, SESSION_RECORDS, STEP_BYTES};
 use super::{PageState, read_units};
 
 /// A page as it was found.
@@ -94,7 +94,11 @@ pub(super) fn read(medium: &mut impl Medium, superblock: &Superblock) -> Slots {
 /// Add a page: its newer copy.
 fn take(found: &mut Slots, copies: [&[u8]; 2], superblock: &Superblock, number: u32) {
     let salt = superblock.salt();
-    let looked_at = [0u8, 1].map(|copy| page::inspect(copies[usize::from(copy)], salt, number, copy));
+    let looked_at = [0u8, 1].map(|copy| match page::inspect(copies[usize::from(copy)], salt, number, copy) {
+        // Of a repair that was cut short: no session can have made it.
+        Copy::Upto(upto) if upto >= superblock.next - 1 + SESSION_RECORDS => Copy::Broken,
+        looked_at => looked_at,
+    });
     let (upto, copy, broken) = match looked_at {
         [Copy::Upto(a), Copy::Upto(b)] => (a.max(b), u8::from(b >= a), Broken::None),
         [Copy::Upto(a), Copy::Broken] => (a, 0, Broken::One(1)),

@@ -16,14 +16,14 @@ pub(super) struct Replay<'r> {
     superblock: &'r Superblock,
     slots: Slots,
     marks: BTreeMap<Region, MarkState>,
-    /// Records are missing: there may have been marks in them.
-    marks_unknown: bool,
+    /// Records are missing, up to this one: there may have been marks in them, and anything else.
+    lost_to: Option<u64>,
     findings: &'r mut Findings,
 }
 
 impl<'r> Replay<'r> {
     pub fn new(superblock: &'r Superblock, slots: Slots, findings: &'r mut Findings) -> Self {
-        Self { superblock, slots, marks: BTreeMap::new(), marks_unknown: false, findings }
+        Self { superblock, slots, marks: BTreeMap::new(), lost_to: None, findings }
     }
 
     /// Replay from record `first` to the end, or to the first record that is missing: never past it.
@@ -38,9 +38,14 @@ impl<'r> Replay<'r> {
 
     /// The marks in force at the end, and the last record before a hole.
     fn collect_marks<M: Medium>(&mut self, ring: &mut Ring<'_, M>, first: u64, end: &End) -> u64 {
+        let mut session = 0;
         for sequence in first..=end.whole {
             match ring.sector(sequence) {
-                Sector::Record(header, entries) if header.sequence == sequence => {
+                // A session that falls is that of a record from behind a hole, in the place of one that is lost.
+                Sector::Record(header, entries)
+                    if header.sequence == sequence && header.session >= session =>
+                {
+                    session = header.session;
                     entries.iter().for_each(|entry| self.note_mark(entry, sequence));
                 }
                 _ => {
@@ -69,8 +74,8 @@ impl<'r> Replay<'r> {
 
     /// A record that was durable is gone. If some page needed it, so is what it told.
     fn lose_records(&mut self, sequence: u64, end: &End) {
-        self.marks_unknown = true;
         let durable = end.durable;
+        self.lost_to = Some(durable);
         let needed = self.slots.pages.iter().any(|page| page.state.upto < durable);
         let dirty = needed && self.superblock.may_hold_dirty;
         self.findings.push(Finding::RecordLost { sequence, durable, dirty });
@@ -104,6 +109,10 @@ impl<'r> Replay<'r> {
     /// `held` is what the entry says was there.
     fn free(&mut self, slot: u32, sequence: u64, held: Option<BlockId>) {
         let Some((word, true)) = self.look(slot, sequence) else { return };
+        if word == Word::FREE && held.is_none() {
+            self.findings.push(Finding::FreedTwice { sequence, slot });
+            return;
+        }
         let fits = word.is_used() && held.is_none_or(|block| word.block() == block);
         self.expect(fits || word.is_unknown(), slot, sequence);
         self.set(slot, Word::FREE, 0);
@@ -153,17 +162,21 @@ impl<'r> Replay<'r> {
         self.marks.get(&region).is_none_or(|mark| sequence > mark.since)
     }
 
-    /// Drop what marks cover; say which pages are lost.
-    pub fn finish(mut self) -> (Slots, BTreeMap<Region, MarkState>) {
+    /// Drop what marks cover, and what cannot be dirty any more; say which pages are lost. The last record that is
+    /// lost, if any is, comes along.
+    pub fn finish(mut self) -> (Slots, BTreeMap<Region, MarkState>, Option<u64>) {
         self.drop_untrusted();
+        if !self.superblock.may_hold_dirty {
+            self.drop_dirty();
+        }
         for number in 0..self.slots.pages.len() {
             self.report_page(number as u32);
         }
-        (self.slots, self.marks)
+        (self.slots, self.marks, self.lost_to)
     }
 
     fn drop_untrusted(&mut self) {
-        if self.marks.is_empty() && !self.marks_unknown {
+        if self.marks.is_empty() && self.lost_to.is_none() {
             return;
         }
         for at in 0..self.slots.words.len() {
@@ -173,8 +186,21 @@ impl<'r> Replay<'r> {
             }
             let region = Region::of(word.block(), self.superblock.region_blocks);
             let covered = self.marks.contains_key(&region) && !word.is_trusted();
-            if covered || self.marks_unknown {
+            if covered || self.lost_to.is_some() {
                 self.slots.words[at] = word.dropped().0;
+            }
+        }
+    }
+
+    /// The superblock says that no block is dirty. Where records are lost, the one that cleaned the block was among
+    /// them: the backing has newer data. Where none is lost, one of the two is wrong, and nobody knows which.
+    fn drop_dirty(&mut self) {
+        for (slot, word) in (0..).zip(&mut self.slots.words) {
+            let old = Word(*word);
+            if old.is_used() && old.is_dirty() {
+                let cleaned = self.lost_to.is_some();
+                self.findings.push(Finding::NotDirty { block: old.block(), slot, cleaned });
+                *word = if cleaned { old.clean().dropped().0 } else { old.dropped().0 };
             }
         }
     }

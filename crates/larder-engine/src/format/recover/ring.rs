@@ -80,7 +80,9 @@ impl<'m, M: Medium> Ring<'m, M> {
         let known = match self.header(start) {
             _ if start < self.superblock.next => Some((start, superblock.0, superblock.1)),
             Some(header) => Some((start, header.session.max(superblock.0), header.tail)),
-            None => self.last_before(start).map(|header| (header.sequence, header.session, header.tail)),
+            None => self
+                .last_before(start)
+                .map(|header| (header.sequence, header.session.max(superblock.0), header.tail)),
         };
         let (mut whole, mut session, mut tail) = known.unwrap_or((start, superblock.0, start + 1));
         if known.is_none() {
@@ -109,8 +111,12 @@ impl<'m, M: Medium> Ring<'m, M> {
     pub fn reach_back(&mut self, end: &End) -> u64 {
         let least = end.whole.saturating_sub(usable(&self.layout)) + 1;
         let mut first = end.tail.min(end.whole + 1);
-        while first > least && self.header(first - 1).is_some() {
-            first -= 1;
+        let mut session = self.header(first).map_or(u64::MAX, |header| header.session);
+        while first > least {
+            let Some(header) = self.header(first - 1).filter(|header| header.session <= session) else {
+                break;
+            };
+            (first, session) = (first - 1, header.session);
         }
         first
     }

@@ -95,3 +95,35 @@ impl MediumMut for Disk {
         Ok(())
     }
 }
+
+/// A device that fails after so many writes, in the middle of the next one.
+pub struct Cut {
+    pub disk: Disk,
+    pub left: usize,
+}
+
+impl Medium for Cut {
+    fn bytes(&self) -> u64 {
+        self.disk.bytes()
+    }
+
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {
+        self.disk.read(offset, into)
+    }
+}
+
+impl MediumMut for Cut {
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        let Some(left) = self.left.checked_sub(1) else {
+            let start = offset as usize;
+            self.disk.bytes[start..start + 8].copy_from_slice(&bytes[..8]);
+            return Err(MediumError { offset, reason: "cut".into() });
+        };
+        self.left = left;
+        self.disk.write(offset, bytes)
+    }
+
+    fn flush(&mut self) -> Result<(), MediumError> {
+        self.disk.flush()
+    }
+}

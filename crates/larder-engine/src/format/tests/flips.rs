@@ -18,6 +18,11 @@ fn meaning(recovered: &Recovered) -> impl PartialEq + std::fmt::Debug + use<> {
     )
 }
 
+/// True if nothing is lost. Of the last record nobody can tell.
+fn is_harmless(finding: &Finding) -> bool {
+    finding.severity() == Severity::Note && !matches!(finding, Finding::Sector { at_end: true, .. })
+}
+
 fn every_flip_is_found_or_harmless(clean_stop: bool) {
     // One page, and the smallest ring.
     let layout = Layout::new(Shape { slots: 16, ..layout(32).shape() }).unwrap();
@@ -37,6 +42,9 @@ fn every_flip_is_found_or_harmless(clean_stop: bool) {
             Ok(recovered) => {
                 let words: Vec<_> = recovered.findings().iter().map(ToString::to_string).collect();
                 assert!(words.iter().all(|words| !words.is_empty()));
+                if recovered.findings().iter().all(is_harmless) {
+                    assert_eq!(meaning(&recovered), meant, "bit {bit} changes what is recovered: {words:?}");
+                }
                 found += 1;
             }
             Err(error) => panic!("bit {bit}: one copy is good, and yet {error}"),

@@ -30,9 +30,9 @@ fn the_ring_turns_many_times() {
         for _ in 0..3000 {
             model.step(rng.below(24) as u8, rng.next_u64());
             if rng.below(60) == 0 {
-                model.step(25, rng.next_u64());
+                model.step(24 + rng.below(2) as u8, rng.next_u64());
             }
         }
-        assert!(model.crashes > 20, "{} crashes", model.crashes);
+        assert!(model.crashes > 10, "{} crashes", model.crashes);
     }
 }

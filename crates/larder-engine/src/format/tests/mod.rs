@@ -4,6 +4,7 @@ mod cost;
 mod disk;
 mod flips;
 mod history;
+mod holes;
 mod images;
 mod model;
 mod state;

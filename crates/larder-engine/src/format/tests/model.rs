@@ -88,6 +88,7 @@ impl Model {
             20..=21 => self.seal(),
             22 => self.flush(),
             23 => self.stop(),
+            24 => self.kill(arg),
             _ => self.crash(arg),
         }
     }
@@ -301,8 +302,8 @@ impl Model {
         while let Some((write, bytes)) = self.pages.pop_front() {
             assert!(write.after <= sealed, "pages were made before");
             self.disk.write(write.offset, &bytes).unwrap();
+            self.written = write.ticket;
         }
-        self.written = self.session.table.issued();
     }
 
     /// A clean stop, with or without the slot table brought up to date, and a start.
@@ -328,21 +329,35 @@ impl Model {
         let mut rng = Rng::new(seed);
         self.disk.crash(&mut rng);
         self.crashes += 1;
-        let recovered = recover(&mut self.disk).unwrap();
-        if rng.below(3) == 0 {
-            let session = recovered.open().unwrap();
-            self.disk.write(session.superblock.offset(), &session.superblock.encode()).unwrap();
-            self.disk.crash(&mut rng);
-            let again = recover(&mut self.disk).unwrap();
-            assert!(again.slots().eq(recovered.slots()), "a crash during a start changes nothing");
-            assert_eq!(again.next(), recovered.next());
-        }
+        self.crash_in_start(&mut rng);
         self.start();
         for stored in &mut self.backing {
             let survived = rng.below(stored.volatile.len() as u64 + 1) as usize;
             let durable = if survived == 0 { stored.durable } else { stored.volatile[survived - 1] };
             *stored = Stored { durable, volatile: Vec::new() };
         }
+    }
+
+    /// The process is gone, and nothing else: both devices keep what they have in their own caches. The power may go
+    /// while the next process starts.
+    fn kill(&mut self, seed: u64) {
+        self.crash_in_start(&mut Rng::new(seed));
+        self.start();
+    }
+
+    /// Perhaps the power goes while the superblock of a start is on its way.
+    fn crash_in_start(&mut self, rng: &mut Rng) {
+        if rng.below(3) > 0 {
+            return;
+        }
+        let recovered = recover(&mut self.disk).unwrap();
+        let session = recovered.open().unwrap();
+        self.disk.flush().unwrap();
+        self.disk.write(session.superblock.offset(), &session.superblock.encode()).unwrap();
+        self.disk.crash(rng);
+        let again = recover(&mut self.disk).unwrap();
+        assert!(again.slots().eq(recovered.slots()), "a crash during a start changes nothing");
+        assert_eq!(again.next(), recovered.next());
     }
 
     /// Recover, hold the outcome against the model, and go on from there.
@@ -354,6 +369,7 @@ impl Model {
         });
         self.compare(&recovered, state);
         self.session = recovered.open().expect("nothing is damaged");
+        self.disk.flush().unwrap();
         self.disk.write(self.session.superblock.offset(), &self.session.superblock.encode()).unwrap();
         self.disk.flush().unwrap();
         self.now = state.clone();

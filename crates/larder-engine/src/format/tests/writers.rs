@@ -116,10 +116,15 @@ fn a_page_counts_once_a_flush_covers_it() {
     journal.push(Entry::Free { slot: 1 }).unwrap();
     journal.seal();
     let (mut bytes, begun) = (vec![0; PAGE_BYTES], table.issued());
-    while table.write_next(&journal, |_| None, &mut bytes).is_some() {}
+    let mut tickets = Vec::new();
+    while let Some(write) = table.write_next(&journal, |_| None, &mut bytes) {
+        tickets.push(write.ticket);
+    }
     table.flushed(begun);
-    assert_eq!(table.tail(), 1, "they were written after that flush began");
-    table.flushed(table.issued());
+    assert_eq!(table.tail(), 1, "they were handed out after that flush began");
+    table.flushed(tickets[1]);
+    assert_eq!(table.tail(), 1, "the third one was not written yet");
+    table.flushed(tickets[2]);
     assert_eq!(table.tail(), 2);
 }
 
@@ -158,4 +163,11 @@ fn what_is_dropped_is_settled() {
     let expected = [Entry::Free { slot: 0 }, Entry::Unmark { region: region(1) }];
     assert_eq!(settle, expected.iter().map(|entry| format!("{entry:?}")).collect());
     assert_eq!(recovered.marks().map(|(region, _)| region).collect::<Vec<_>>(), [region(1)]);
+}
+
+#[test]
+fn marks_are_few_in_the_largest_cache() {
+    let layout = Layout::for_slots(4096, 512, 1 << 28).unwrap();
+    let journal = JournalWriter::new(layout, Salt::new(Uuid([1; 16])), 1, (1, 1), BTreeMap::new());
+    assert_eq!(journal.marks_max(), 1 << 18);
 }
