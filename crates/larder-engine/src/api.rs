@@ -3,6 +3,8 @@
 //! The engine never sees a byte. It names memory by owner and offset ([`Buf`]); the driver (a reactor of `larder-io`, or a
 //! simulation) owns the memory and carries out the [`Action`]s in the order in which they come.
 
+use crate::durable::Sums;
+
 /// A volume: one virtual disk. Chosen by the engine, dense from zero, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VolumeId(pub u16);
@@ -82,6 +84,8 @@ pub enum BufOwner {
 pub enum Target {
     /// The cache device. Offset 0 is the first byte of slot 0: the driver adds the header.
     Cache,
+    /// The cache device's metadata. Offset 0 is the first byte of the device; a flush is one of the whole device.
+    CacheMeta,
     /// The backing of a volume.
     Backing(VolumeId),
 }
@@ -95,6 +99,8 @@ pub struct DeviceOp {
     pub target: Target,
     /// What to do there.
     pub kind: OpKind,
+    /// Checksums to be computed over its memory when it has ended well, and given back in [`crate::Engine::complete_summed`].
+    pub sums: Option<Sums>,
 }
 
 /// What a device is asked to do. Offsets and lengths are in bytes. A read or write either transfers everything or fails.
@@ -151,6 +157,11 @@ pub enum Action {
         stage: StageId,
         /// Its size.
         bytes: u32,
+    },
+    /// Put the bytes that [`crate::Engine::take_load`] gives at the start of this staging buffer, now.
+    Load {
+        /// Its name.
+        stage: StageId,
     },
     /// Start a device operation; its end is told by [`crate::Engine::complete`], in any order.
     Device(DeviceOp),

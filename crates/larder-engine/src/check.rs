@@ -54,7 +54,9 @@ impl Engine {
     }
 
     fn check_idle(&self) {
-        assert!(self.parts.is_empty() && self.stages.is_empty() && self.granted.is_empty());
+        let metadata = self.durable.as_ref().map_or(0, |durable| durable.writes_in_flight());
+        assert!(self.parts.is_empty() && self.stages.len() == metadata && self.granted.is_empty());
+        assert!(self.merges.is_empty());
         assert!(self.volumes.iter().all(|v| v.locks.is_idle()), "locks outlive their owners");
         for entry in 0..self.store.numbers() {
             if let Some(key) = self.store.key_of_number(entry) {

@@ -188,18 +188,28 @@ impl Engine {
             fua: false,
         };
         let op = Op::FillWrite { fill: fill_id, from: from as u32, to: to as u32 };
-        self.device(Target::Cache, kind, op);
+        let sums =
+            self.sums(volume, fill_start + start, (fill_start + to as u64 * block_bytes).min(fill_end));
+        self.device_summed(Target::Cache, kind, sums, op);
     }
 
     /// A write of a fill's blocks to the cache ended: they are valid, or not cached.
-    pub(crate) fn end_fill_write(&mut self, fill_id: u32, from: u32, to: u32, result: Result<(), IoError>) {
+    pub(crate) fn end_fill_write(
+        &mut self,
+        fill_id: u32,
+        from: u32,
+        to: u32,
+        result: Result<(), IoError>,
+        sums: &[u32],
+    ) {
         self.note_cache_result(self.fills[fill_id as usize].volume, result);
         let run = from as usize..to as usize;
         match result {
             Ok(()) => {
-                for at in run {
+                for (n, at) in run.enumerate() {
                     let entry = self.fills[fill_id as usize].entries[at];
                     self.store.set_state(entry, State::Valid);
+                    self.note_cached(entry, sums.get(n).copied());
                 }
             }
             Err(_) => self.give_up(fill_id, run),

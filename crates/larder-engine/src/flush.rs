@@ -10,11 +10,19 @@ use crate::{Engine, IoError, Op, OpKind, RequestId, Target, VolumeId};
 pub(crate) struct Flushes {
     running: Vec<RequestId>,
     waiting: Vec<RequestId>,
+    /// One is in flight, or is to follow it, although nobody waits for it.
+    busy: bool,
+    again: bool,
 }
 
 impl Flushes {
     pub fn in_flight(&self) -> usize {
         self.running.len() + self.waiting.len()
+    }
+
+    /// True while the backing is being flushed.
+    pub fn is_busy(&self) -> bool {
+        self.busy
     }
 }
 
@@ -22,7 +30,16 @@ impl Engine {
     pub(crate) fn flush(&mut self, volume: VolumeId, request: RequestId) {
         let flushes = &mut self.volume_mut(volume).flushes;
         flushes.waiting.push(request);
-        if flushes.running.is_empty() {
+        if !flushes.busy {
+            self.start_flush(volume);
+        }
+    }
+
+    /// Flush a backing for the cache's own sake.
+    pub(crate) fn flush_backing(&mut self, volume: VolumeId) {
+        let flushes = &mut self.volume_mut(volume).flushes;
+        flushes.again = true;
+        if !flushes.busy {
             self.start_flush(volume);
         }
     }
@@ -30,7 +47,10 @@ impl Engine {
     fn start_flush(&mut self, volume: VolumeId) {
         let flushes = &mut self.volume_mut(volume).flushes;
         std::mem::swap(&mut flushes.running, &mut flushes.waiting);
-        if !flushes.running.is_empty() {
+        flushes.busy = !flushes.running.is_empty() || flushes.again;
+        flushes.again = false;
+        if flushes.busy {
+            self.note_flush_begins(volume);
             self.device(Target::Backing(volume), OpKind::Flush, Op::Flush { volume });
         }
     }
@@ -40,6 +60,7 @@ impl Engine {
             self.stats_mut(volume).backing_errors += 1;
             self.distrust(volume);
         }
+        self.note_flush_ends(volume, result.is_ok());
         let mut done = std::mem::take(&mut self.volume_mut(volume).flushes.running);
         for request in done.drain(..) {
             self.reply(request, result);

@@ -21,14 +21,20 @@
 //!
 //! The backing always holds the truth: under both policies a write is complete only when the backing has it. Hence any doubt about a slot (an error of the
 //! cache device, a failed write) is settled by dropping the entry, and any doubt about a backing (a failed flush) by dropping all of its (`distrust.rs`).
+//!
+//! A cache that was opened ([`Engine::open_cache`]) is kept over stops and crashes (`durable`). Then every block has a checksum: hits are read as
+//! whole blocks and verified, and a write of a part of a cached block is a merge (`merge.rs`).
 
 mod api;
 mod check;
 mod distrust;
+mod durable;
 mod fill;
 mod flush;
 pub mod format;
 mod locks;
+mod merge;
+mod ops;
 mod partition;
 mod range;
 mod read;
@@ -38,17 +44,21 @@ mod store;
 mod write;
 
 pub use api::*;
+pub use durable::{OpenError, Planted, Sums};
 pub use larder_policy::spec::CachingSpec;
 pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};
 pub use stats::TenantStats;
 
 use distrust::Sweep;
+use durable::Durable;
 use fill::Fill;
 use flush::Flushes;
 use larder_policy::admission::{Admission, AnyAdmission};
 use larder_policy::any::AnyReplacement;
 use larder_policy::{Chunked, List, Node, Replacement};
 use locks::{Owner, RangeLocks};
+use merge::Merge;
+use ops::{Op, StagedRead};
 use request::{Guest, Part};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -109,33 +119,6 @@ struct Volume {
     distrusted: bool,
 }
 
-/// What a device operation in flight is for; byte ranges are of the volume.
-#[derive(Clone, Copy, Debug)]
-enum Op {
-    /// A part reads past the cache.
-    PartRead { part: u32 },
-    /// A part reads cached blocks; through a staging buffer where its range is not aligned for the cache device.
-    PartHit { part: u32, start: u64, end: u64, via: Option<StagedRead> },
-    /// A part's write, discard or write-zeroes on the backing.
-    PartBacking { part: u32 },
-    /// A part's write-through to the slots of `start..end`.
-    PartCache { part: u32, start: u64, end: u64 },
-    /// A fill reads the backing.
-    FillRead { fill: u32 },
-    /// A fill writes its blocks `from..to` (counted within the fill) to the cache.
-    FillWrite { fill: u32, from: u32, to: u32 },
-    /// A volume's backing is flushed.
-    Flush { volume: VolumeId },
-}
-
-/// A read of the cache device widened to its alignment.
-#[derive(Clone, Copy, Debug)]
-struct StagedRead {
-    stage: StageId,
-    /// Bytes of the staging buffer before the wanted ones.
-    skip: u32,
-}
-
 /// The state machine. One reactor owns it, with all the volumes of its tenants; only the free pool is shared.
 pub struct Engine {
     config: EngineConfig,
@@ -149,6 +132,7 @@ pub struct Engine {
     guests: Slab<Guest>,
     parts: Slab<Part>,
     fills: Slab<Fill>,
+    merges: Slab<Merge>,
     ops: Slab<Op>,
     stages: Slab<u32>,
     stage_bytes: u64,
@@ -163,6 +147,10 @@ pub struct Engine {
     sweeps: Vec<Sweep>,
     /// True while a tenant may be above its quota, slots may be surplus, or a sweep is under way.
     trim_due: bool,
+    /// What keeps the cache over a stop, where it is kept.
+    durable: Option<Box<Durable>>,
+    #[cfg(feature = "planted")]
+    planted: Option<Planted>,
 }
 
 impl Engine {
@@ -184,6 +172,7 @@ impl Engine {
             guests: Slab::new(),
             parts: Slab::new(),
             fills: Slab::new(),
+            merges: Slab::new(),
             ops: Slab::new(),
             stages: Slab::new(),
             stage_bytes: 0,
@@ -194,6 +183,9 @@ impl Engine {
             cache_failed: false,
             sweeps: Vec::new(),
             trim_due: false,
+            durable: None,
+            #[cfg(feature = "planted")]
+            planted: None,
         }
     }
 
@@ -249,16 +241,31 @@ impl Engine {
     /// # Panics
     /// If no operation of that name is in flight: a driver that reports an end twice would corrupt data.
     pub fn complete(&mut self, op: OpId, result: Result<(), IoError>) {
+        self.complete_summed(op, result, &[]);
+    }
+
+    /// A device operation that asked for checksums ended; they are there if it ended well.
+    ///
+    /// # Panics
+    /// As [`Engine::complete`], or if they are missing.
+    pub fn complete_summed(&mut self, op: OpId, result: Result<(), IoError>, sums: &[u32]) {
         let op = self.ops.try_remove(op.0 as usize).expect("the driver reports each end once");
         match op {
             Op::PartRead { part } | Op::PartBacking { part } => self.end_backing(part, result),
-            Op::PartHit { part, start, end, via } => self.end_hit(part, start, end, via, result),
-            Op::PartCache { part, start, end } => self.end_write_through(part, start, end, result),
+            Op::PartHit { part, start, end, slot, via } => {
+                self.end_hit(part, (start, end), slot, via, (result, sums))
+            }
+            Op::PartCache { part, start, end } => self.end_write_through(part, start, end, result, sums),
             Op::FillRead { fill } => self.end_fill_read(fill, result),
-            Op::FillWrite { fill, from, to } => self.end_fill_write(fill, from, to, result),
+            Op::FillWrite { fill, from, to } => self.end_fill_write(fill, from, to, result, sums),
+            Op::MergeRead { merge } => self.end_merge_read(merge, result, sums),
+            Op::MergeWrite { merge } => self.end_merge_write(merge, result, sums),
             Op::Flush { volume } => self.end_flush(volume, result),
+            Op::MetaWrite { stage } => self.end_meta_write(stage, result),
+            Op::MetaFlush => self.end_meta_flush(result),
         }
         self.run_granted();
+        self.pump();
     }
 
     /// The next thing to do, in order.
@@ -283,8 +290,13 @@ impl Engine {
 
     /// Start a device operation.
     fn device(&mut self, target: Target, kind: OpKind, op: Op) {
+        self.device_summed(target, kind, None, op);
+    }
+
+    /// Start a device operation on whole blocks of which the checksums are wanted.
+    fn device_summed(&mut self, target: Target, kind: OpKind, sums: Option<Sums>, op: Op) {
         let id = OpId(self.ops.insert(op) as u32);
-        self.actions.push_back(Action::Device(DeviceOp { id, target, kind }));
+        self.actions.push_back(Action::Device(DeviceOp { id, target, kind, sums }));
     }
 
     /// Name a staging buffer of `bytes`.

@@ -61,6 +61,7 @@ impl Engine {
         }
         let more_to_sweep = self.sweep(budget);
         self.give_surplus();
+        self.pump();
         self.trim_due = still_above || more_ghosts || !self.sweeps.is_empty();
         (still_above && left == 0) || more_ghosts || more_to_sweep
     }
@@ -100,7 +101,8 @@ impl Engine {
         let policies = |tenant: &Tenant| tenant.replacement.memory_bytes() + tenant.admission.memory_bytes();
         let policies: usize = self.tenants.iter().map(policies).sum();
         let slots = self.free_slots.capacity() * size_of::<u32>();
-        self.store.memory_bytes() + self.nodes.memory_bytes() + slots + policies
+        let durable = self.durable.as_ref().map_or(0, |durable| durable.memory_bytes());
+        self.store.memory_bytes() + self.nodes.memory_bytes() + slots + policies + durable
     }
 
     pub(crate) fn stats_mut(&mut self, volume: VolumeId) -> &mut TenantStats {
@@ -169,6 +171,7 @@ impl Engine {
     fn take_slot(&mut self, tenant: usize) -> Option<u32> {
         if self.tenants[tenant].is_full() || !self.have_free_slot() {
             self.evict_one(tenant);
+            self.free_ahead(tenant);
         }
         if self.tenants[tenant].is_full() { None } else { self.free_slots.pop() }
     }
@@ -181,6 +184,7 @@ impl Engine {
         slot: u32,
         state: State,
     ) -> EntryId {
+        self.note_entered(slot);
         let entry = match ghost {
             Some(entry) => {
                 self.store.revive(entry, slot, state);
@@ -192,6 +196,18 @@ impl Engine {
         t.replacement.insert(&mut nodes, entry, ghost.is_some());
         self.forget(tenant, FORGET);
         entry
+    }
+
+    /// A block that was cached before the start is cached again.
+    pub(crate) fn restore_entry(&mut self, key: BlockKey, slot: u32, state: State) {
+        let entry = self.add_entry(key, slot, state);
+        let (t, mut nodes, _) = self.parts_of(self.tenant_of(key.volume));
+        t.replacement.insert(&mut nodes, entry, false);
+    }
+
+    /// True if the tenant of a volume is below its quota.
+    pub(crate) fn has_room(&self, volume: VolumeId) -> bool {
+        !self.tenants[self.tenant_of(volume)].is_full()
     }
 
     fn add_entry(&mut self, key: BlockKey, slot: u32, state: State) -> EntryId {
@@ -260,8 +276,9 @@ impl Engine {
             State::Dead => tenant.dead.remove(&mut nodes, entry),
             _ => tenant.replacement.remove(&mut nodes, entry, state == State::Ghost),
         }
+        let key = self.store.key(entry);
         let slot = self.store.remove(entry);
-        if state != State::Ghost {
+        if state != State::Ghost && self.may_reuse(key, slot) {
             self.free_slots.push(slot);
         }
     }
@@ -276,7 +293,7 @@ impl Engine {
     }
 
     /// Take a slot from a tenant: that of a dead block, else of the block that its policy gives up. False if none is within reach.
-    fn evict_one(&mut self, tenant: usize) -> bool {
+    pub(crate) fn evict_one(&mut self, tenant: usize) -> bool {
         let (t, mut nodes, pins) = self.parts_of(tenant);
         let pinned = |nodes: &EntryNodes<'_>, entry| pins.hold(nodes.store.key(entry));
         if let Some(dead) = t.dead.oldest_unpinned(&nodes, PIN_REACH, pinned) {
@@ -287,11 +304,14 @@ impl Engine {
         if self.store.state(out.handle) == State::Valid && !self.cache_failed {
             self.tenants[tenant].stats.evictions += 1;
         }
+        let key = self.store.key(out.handle);
         let slot = match out.ghost {
             true => self.store.make_ghost(out.handle),
             false => self.store.remove(out.handle),
         };
-        self.free_slots.push(slot);
+        if self.may_reuse(key, slot) {
+            self.free_slots.push(slot);
+        }
         true
     }
 

@@ -8,6 +8,9 @@ use crate::{Engine, Op, OpKind, RequestKind, Target};
 impl Engine {
     /// A discard or write-zeroes part has its lock.
     pub(crate) fn run_range(&mut self, part_id: u32) {
+        if self.waits_for_marks(part_id) {
+            return;
+        }
         let part = self.parts[part_id as usize];
         if !self.cache_failed {
             self.invalidate_range(part_id, part.start, part.end);

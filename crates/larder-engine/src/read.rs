@@ -114,11 +114,16 @@ impl Engine {
     fn start_hit(&mut self, part_id: u32, part: &Part, start: u64, end: u64, slot: u32) {
         let offset = u64::from(slot) * self.block_bytes() + start % self.block_bytes();
         let len = (end - start) as u32;
-        let (from, to) = self.cache_aligned(offset, len);
+        // Checksums are those of whole blocks.
+        let (low, high) =
+            if self.durable.is_some() { self.whole_blocks(part.volume, start, end) } else { (start, end) };
+        let (from, to) = self.cache_aligned(offset - (start - low), (high - low) as u32);
+        let sums = self.sums(part.volume, low, high);
         self.parts[part_id as usize].pending += 1;
         if (from, to) == (offset, offset + u64::from(len)) {
-            let op = Op::PartHit { part: part_id, start, end, via: None };
-            return self.device(Target::Cache, OpKind::Read { offset, len, buf: part.buf(start) }, op);
+            let op = Op::PartHit { part: part_id, start, end, slot, via: None };
+            let kind = OpKind::Read { offset, len, buf: part.buf(start) };
+            return self.device_summed(Target::Cache, kind, sums, op);
         }
         if self.stage_bytes + (to - from) > STAGE_BYTES_MAX {
             self.parts[part_id as usize].pending -= 1;
@@ -128,8 +133,15 @@ impl Engine {
         let stage = self.alloc_stage((to - from) as u32);
         let via = Some(StagedRead { stage, skip: (offset - from) as u32 });
         let buf = Buf { owner: BufOwner::Stage(stage), offset: 0 };
-        let op = Op::PartHit { part: part_id, start, end, via };
-        self.device(Target::Cache, OpKind::Read { offset: from, len: (to - from) as u32, buf }, op);
+        let op = Op::PartHit { part: part_id, start, end, slot, via };
+        let kind = OpKind::Read { offset: from, len: (to - from) as u32, buf };
+        self.device_summed(Target::Cache, kind, sums, op);
+    }
+
+    /// The bytes of all blocks that `start..end` touches.
+    pub(crate) fn whole_blocks(&self, volume: VolumeId, start: u64, end: u64) -> (u64, u64) {
+        let blocks = self.blocks_of(start, end);
+        (self.block_range(volume, blocks.start).0, self.block_range(volume, blocks.end - 1).1)
     }
 
     /// The bytes of the cache device to read for these: widened to its alignment.
@@ -148,19 +160,21 @@ impl Engine {
         self.device(Target::Backing(part.volume), kind, Op::PartRead { part: part_id });
     }
 
-    /// A read of the cache device ended. If it failed, the backing has the same data: the guest never sees the error.
+    /// A read of the cache device ended. If it failed, or a checksum does, the backing has the same data: the guest never sees the
+    /// error.
     pub(crate) fn end_hit(
         &mut self,
         part_id: u32,
-        start: u64,
-        end: u64,
+        (start, end): (u64, u64),
+        slot: u32,
         via: Option<StagedRead>,
-        result: Result<(), IoError>,
+        (result, sums): (Result<(), IoError>, &[u32]),
     ) {
         let part = self.parts[part_id as usize];
         self.note_cache_result(part.volume, result);
+        let sound = result.is_ok() && self.verify(part_id, &part, start, slot, sums);
         if let Some(StagedRead { stage, skip }) = via {
-            if result.is_ok() {
+            if sound {
                 let from = Buf { owner: BufOwner::Stage(stage), offset: skip };
                 let to = part.buf(start);
                 self.actions.push_back(Action::Copy { from, to, len: (end - start) as u32 });
@@ -169,8 +183,24 @@ impl Engine {
         }
         if result.is_err() {
             self.hit_to_miss(part_id, &part, start, end);
+        } else if !sound {
+            self.hits_to_misses(part.volume, start, end);
+            self.start_bypass(part_id, start, end);
         }
         self.part_step(part_id);
+    }
+
+    /// Compare the checksums of blocks that were read, the first from this slot. Those that fail leave the cache, and are counted.
+    fn verify(&mut self, part_id: u32, part: &Part, start: u64, slot: u32, sums: &[u32]) -> bool {
+        let mut sound = true;
+        for ((&sum, slot), block) in sums.iter().zip(slot..).zip(self.block_of(start)..) {
+            if !self.is_sum(slot, sum) {
+                sound = false;
+                self.stats_mut(part.volume).checksum_errors += 1;
+                self.invalidate(BlockKey { volume: part.volume, block }, Owner::Part(part_id));
+            }
+        }
+        sound
     }
 
     /// Blocks that were counted as hits are read from the backing after all.

@@ -41,6 +41,10 @@ pub(crate) struct Part {
     pub fua: bool,
     /// Steps still to come before the part ends.
     pub pending: u32,
+    /// Announced to the regions that it writes, which are told of its end.
+    pub guarded: bool,
+    /// Marks that it waits for.
+    pub marks: u32,
     pub error: Option<IoError>,
 }
 
@@ -59,6 +63,9 @@ impl Engine {
     pub fn submit(&mut self, request: Request) {
         if let Err(error) = self.admissible(&request) {
             return self.reply(request.id, Err(error));
+        }
+        if self.durable.as_ref().is_some_and(|durable| durable.is_stopping()) {
+            return self.reply(request.id, Err(IoError::Io));
         }
         if request.kind == RequestKind::Flush {
             return self.flush(request.volume, request.id);
@@ -119,6 +126,9 @@ impl Engine {
 
     /// Run the parts whose lock was granted, and those that their ends let go on, until none is left.
     pub(crate) fn run_granted(&mut self) {
+        if self.is_starting() && !self.is_planted(crate::Planted::ServedBeforeStart) {
+            return;
+        }
         while let Some(owner) = self.granted.pop_front() {
             let Owner::Part(part) = owner else { unreachable!("a fill never waits for its lock") };
             match self.parts[part as usize].kind {
@@ -161,6 +171,9 @@ impl Engine {
 
     fn end_part(&mut self, part_id: u32, part: &Part) {
         self.parts.remove(part_id as usize);
+        if part.guarded {
+            self.unguard(part);
+        }
         self.unlock(part.volume, Owner::Part(part_id));
         let guest = &mut self.guests[part.guest as usize];
         guest.parts -= 1;
@@ -201,6 +214,8 @@ fn new_part(guest: u32, request: &Request, start: u64, end: u64) -> Part {
         end,
         fua: request.fua,
         pending: 0,
+        guarded: false,
+        marks: 0,
         error: None,
     }
 }

@@ -29,6 +29,8 @@ pub struct TenantStats {
     pub backing_writes: u64,
     /// Failed operations on the cache device.
     pub cache_errors: u64,
+    /// Blocks read from the cache device that were not what had been written there: they are read from the backing instead.
+    pub checksum_errors: u64,
     /// Failed operations on the backing.
     pub backing_errors: u64,
 }

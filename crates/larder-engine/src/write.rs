@@ -20,6 +20,9 @@ struct Run {
 impl Engine {
     /// A write part has its lock.
     pub(crate) fn run_write(&mut self, part_id: u32) {
+        if self.waits_for_marks(part_id) {
+            return;
+        }
         let part = self.parts[part_id as usize];
         let blocks = self.blocks_of(part.start, part.end);
         self.stats_mut(part.volume).backing_writes += blocks.end - blocks.start;
@@ -53,7 +56,15 @@ impl Engine {
             self.count_write(key);
             let (block_start, block_end) = self.block_range(part.volume, block);
             let (start, end) = (part.start.max(block_start), part.end.min(block_end));
-            let slot = self.entry_for_write(part_id, key, start, end).map(|entry| self.store.slot(entry));
+            let entry = self.entry_for_write(part_id, key, start, end);
+            let whole = (start, end) == (block_start, block_end);
+            let slot = match entry {
+                Some(entry) if self.durable.is_some() && !whole => {
+                    self.start_merge(part_id, part, entry, start, end);
+                    None
+                }
+                entry => entry.map(|entry| self.store.slot(entry)),
+            };
             run = match (run, slot) {
                 (Some(r), Some(slot)) if r.slot + r.blocks == slot => {
                     Some(Run { end, blocks: r.blocks + 1, ..r })
@@ -110,7 +121,9 @@ impl Engine {
         let offset = u64::from(run.slot) * self.block_bytes() + run.start % self.block_bytes();
         let kind = OpKind::Write { offset, len: len as u32, buf: part.buf(run.start), fua: false };
         let op = Op::PartCache { part: part_id, start: run.start, end: run.end };
-        self.device(Target::Cache, kind, op);
+        (run.slot..run.slot + run.blocks).for_each(|slot| self.note_overwritten(slot));
+        let sums = self.sums(part.volume, run.start, run.end);
+        self.device_summed(Target::Cache, kind, sums, op);
     }
 
     /// A write to slots ended. If it failed, what they hold is unknown: the blocks leave the cache, and the guest need not know.
@@ -120,11 +133,13 @@ impl Engine {
         start: u64,
         end: u64,
         result: Result<(), IoError>,
+        sums: &[u32],
     ) {
         let volume = self.parts[part_id as usize].volume;
         self.note_cache_result(volume, result);
-        if result.is_err() {
-            self.invalidate_range(part_id, start, end);
+        match result {
+            Ok(()) => self.note_written(volume, start, sums),
+            Err(_) => self.invalidate_range(part_id, start, end),
         }
         self.part_step(part_id);
     }

@@ -2,6 +2,8 @@
 //!
 //! Replies are queued here, and handed to the frontend by the loop: nothing calls back from inside a call.
 
+mod metadata;
+
 use crate::backing::Device;
 use crate::cache_device::HEADER_BYTES;
 use crate::command::{Command, CommandKind, Ended, Ticket};
@@ -13,11 +15,11 @@ use crate::nbd_backing::NbdRunner;
 use crate::stats::{ClosingFlushes, DeviceStats, Sampler, UnfinishedDevice};
 use crate::{Buffer, BufferPool};
 use larder_engine::{
-    Action, Buf, BufOwner, DeviceOp, Engine, IoError, OpKind, Request, RequestId, RequestKind, StageId,
+    Action, Buf, BufOwner, DeviceOp, Engine, IoError, OpKind, Request, RequestId, RequestKind, StageId, Sums,
     Target, TenantId, VolumeId,
 };
 use slab::Slab;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// Guest requests that a reactor holds at most; beyond it they fail at once. Far above what frontends let in.
 const REQUESTS_MAX: usize = 65_536;
@@ -56,12 +58,18 @@ pub(crate) struct Driver {
     requests: Slab<u64>,
     guests: Regions,
     stages: Regions,
+    /// Where the slots begin on the cache device, in bytes.
+    data_offset: u64,
+    /// The checksums that operations in flight are to give.
+    sums: HashMap<u32, (Sums, OpKind)>,
     replies: VecDeque<Reply>,
     ended: VecDeque<Ended>,
     /// Time on the reactor's clock, renewed once per turn of the loop.
     pub now_ns: u64,
     /// The reactor's own flushes.
     closing: ClosingFlushes,
+    /// The cache is to stop cleanly.
+    stopping: bool,
 }
 
 impl Driver {
@@ -74,6 +82,8 @@ impl Driver {
         monitor: Monitor,
     ) -> Self {
         Self {
+            data_offset: engine.data_offset().unwrap_or(HEADER_BYTES),
+            sums: HashMap::new(),
             engine,
             volumes,
             pool,
@@ -90,6 +100,7 @@ impl Driver {
             ended: VecDeque::new(),
             now_ns: 0,
             closing: ClosingFlushes::default(),
+            stopping: false,
         }
     }
 
@@ -131,6 +142,7 @@ impl Driver {
                 Action::Device(op) => self.start(lane, op),
                 Action::Reply { request, result } => self.reply(request, result),
                 Action::Copy { from, to, len } => self.copy(from, to, len),
+                Action::Load { stage } => self.load(stage),
                 Action::AllocStage { stage, bytes } => self.alloc_stage(stage, bytes),
                 Action::FreeStage { stage } => self.free_stage(stage),
             }
@@ -140,10 +152,14 @@ impl Driver {
     #[inline]
     fn start(&mut self, lane: &mut Lane, op: DeviceOp) {
         let (device, shift) = match op.target {
-            Target::Cache => (CACHE, HEADER_BYTES),
+            Target::Cache => (CACHE, self.data_offset),
+            Target::CacheMeta => (CACHE, 0),
             Target::Backing(volume) => (volume.0 as usize + 1, 0),
         };
         let mut ticket = Ticket { op: Some(op.id), hold: None, started_ns: self.now_ns };
+        if let Some(sums) = op.sums {
+            self.sums.insert(op.id.0, (sums, op.kind));
+        }
         let command = match op.kind {
             OpKind::Read { offset, len, buf } => {
                 self.transfer(&mut ticket, CommandKind::Read, offset, len, buf, false)
@@ -275,6 +291,8 @@ impl Driver {
     #[inline]
     fn end(&mut self, lane: &mut Lane, ended: Ended) {
         let Ended { device, ticket, kind, result } = ended;
+        // While the memory is still held.
+        let sums = ticket.op.map_or(Vec::new(), |op| self.sums_of(op, result));
         if let Some(hold) = ticket.hold {
             match hold.class {
                 RegionClass::Guest => self.guests.release(hold),
@@ -286,7 +304,7 @@ impl Driver {
         self.stats[device].ended(kind, elapsed, result.is_err());
         match ticket.op {
             Some(op) => {
-                self.engine.complete(op, result);
+                self.engine.complete_summed(op, result, &sums);
                 self.act(lane);
             }
             None => self.flushed(device, result),
@@ -429,9 +447,9 @@ impl Driver {
         self.engine.in_flight() == 0 && !self.has_work()
     }
 
-    /// True where every flush of [`Driver::flush_backings`] has ended.
+    /// True where every flush of [`Driver::flush_backings`] has ended, and the cache has stopped.
     pub fn is_flushed(&self) -> bool {
-        self.closing.are_done()
+        self.closing.are_done() && (!self.stopping || self.engine.is_stopped())
     }
 
     /// Guest requests without an answer.
@@ -507,7 +525,10 @@ mod tests {
         let mut driver = driver(&mut lane);
         let buf = Buf { owner: BufOwner::Stage(StageId(77)), offset: 0 };
         let kind = OpKind::Read { offset: 0, len: 4096, buf };
-        driver.start(&mut lane, DeviceOp { id: OpId(5), target: Target::Backing(VolumeId(0)), kind });
+        driver.start(
+            &mut lane,
+            DeviceOp { id: OpId(5), target: Target::Backing(VolumeId(0)), kind, sums: None },
+        );
         let Ended { device, kind, result, .. } = driver.ended.pop_front().unwrap();
         assert_eq!((device, kind, result), (1, CommandKind::Read, Err(IoError::Io)));
         assert_eq!((driver.stats[0].in_flight, driver.stats[1].in_flight), (0, 1));

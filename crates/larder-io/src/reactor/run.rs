@@ -22,7 +22,7 @@ const COMPLETIONS_PER_TURN: usize = 256;
 const DELIVERIES_PER_TURN: usize = 4096;
 /// Blocks that a shrinking tenant gives up in one turn, so that guests never wait for it.
 const TRIM_PER_TURN: usize = 64;
-/// Between calls of the frontend's tick.
+/// Between calls of the engine's tick, and the frontend's.
 const TICK: Duration = Duration::from_secs(1);
 /// Longest sleep of a reactor that has no socket.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
@@ -175,6 +175,8 @@ impl<F: Frontend> Reactor<F> {
 
     fn tick(&mut self) {
         self.next_tick = self.cx.now + TICK;
+        let Context { lane, driver, .. } = &mut *self.cx;
+        driver.tick(lane);
         self.cx.driver.monitor.flush();
         if !self.cx.lane.sockets.is_empty() {
             let now = self.cx.now;

@@ -75,6 +75,9 @@ impl<F: Frontend> Reactor<F> {
         });
         self.phase = Phase::Flushing { deadline: deadline.max(*now + FLUSHING_MIN) };
         driver.monitor.flush();
+        if !late {
+            driver.stop_cache(lane);
+        }
         driver.flush_backings(lane);
     }
 

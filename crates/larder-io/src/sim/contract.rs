@@ -44,7 +44,7 @@ pub(super) fn check_race(new: &DeviceOp, old: &DeviceOp) {
         let race = (fills(new) || fills(old)) && memory_overlaps(a, b);
         assert!(!race, "two operations race in memory: {new:?} and {old:?}");
     }
-    if new.target == Target::Cache && old.target == Target::Cache {
+    if new.target == old.target && matches!(new.target, Target::Cache | Target::CacheMeta) {
         let ((a, a_len), (b, b_len)) = (extent(&new.kind), extent(&old.kind));
         let race = (!fills(new) || !fills(old)) && a < b + b_len && b < a + a_len;
         assert!(!race, "two operations race on the cache device: {new:?} and {old:?}");
@@ -75,7 +75,7 @@ mod tests {
             true => OpKind::Read { offset, len: 4096, buf },
             false => OpKind::Write { offset, len: 4096, buf, fua: false },
         };
-        DeviceOp { id: OpId(0), target, kind }
+        DeviceOp { id: OpId(0), target, kind, sums: None }
     }
 
     #[test]

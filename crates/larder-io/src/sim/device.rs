@@ -7,6 +7,7 @@
 use super::contract::{extent, memory_of};
 use super::faults::Faults;
 use super::memory::GARBAGE;
+use super::volatile::Volatile;
 use super::{DiscardEffect, FaultKind, FaultModel, Memory, Rng, SparseBytes};
 use larder_engine::{Buf, IoError, OpId, OpKind, SECTOR_BYTES};
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ pub struct SimDevice {
     pending: BTreeMap<OpId, Pending>,
     /// Sectors that a power cut would lose, with the number of the completion that wrote them.
     volatile: BTreeMap<u64, u64>,
+    /// The same with the values that it would leave, where the model asks for that.
+    values: Volatile,
     completions: u64,
     started: [u64; 4],
     started_bytes: [u64; 4],
@@ -55,6 +58,7 @@ impl SimDevice {
             faults: Faults::new(model, seed),
             pending: BTreeMap::new(),
             volatile: BTreeMap::new(),
+            values: Volatile::default(),
             completions: 0,
             started: [0; 4],
             started_bytes: [0; 4],
@@ -147,7 +151,29 @@ impl SimDevice {
         if self.faults.model.write_cache {
             self.account(&done);
         }
+        if self.faults.model.power_cuts {
+            let ok = done.outcome.is_ok();
+            let fua =
+                matches!(done.kind, OpKind::Write { fua: true, .. } | OpKind::WriteZeroes { fua: true, .. });
+            self.values.finish(id, self.completions, fua && ok);
+            if ok && done.kind == OpKind::Flush {
+                self.values.flush(done.covers);
+            }
+        }
         done.outcome
+    }
+
+    /// The power goes: operations in flight have moved as much as they like, and of what was not flushed any part is lost.
+    pub(super) fn power_cut(&mut self, memory: &mut Memory, tears: bool, rng: &mut Rng) {
+        let writes = |pending: &Pending| !matches!(pending.kind, OpKind::Read { .. } | OpKind::Flush);
+        let ids: Vec<OpId> = self.pending.iter().filter(|(_, p)| writes(p)).map(|(&id, _)| id).collect();
+        for id in ids {
+            let sectors = extent(&self.pending[&id].kind).1 / SECTOR_BYTES;
+            self.advance(id, rng.below(sectors + 1), memory);
+        }
+        self.pending.clear();
+        self.volatile.clear();
+        self.values.cut(&mut self.bytes, tears, rng);
     }
 
     fn landing(&mut self, kind: &OpKind, outcome: Result<(), IoError>, sectors: u64) -> Lands {
@@ -172,7 +198,16 @@ impl SimDevice {
         pending.moved = turn.end;
         for run in pending.lands.runs(turn) {
             let (skip, count) = (run.start * SECTOR_BYTES, (run.end - run.start) * SECTOR_BYTES);
+            let before = self.faults.model.power_cuts.then(|| sectors_of(&self.bytes, start + skip, count));
             move_bytes(&mut self.bytes, &pending.kind, start + skip, skip, count, memory);
+            let changes = before.filter(|_| !matches!(pending.kind, OpKind::Read { .. } | OpKind::Flush));
+            let Some(before) = changes else { continue };
+            let after = sectors_of(&self.bytes, start + skip, count);
+            for ((before, after), sector) in
+                before.into_iter().zip(after).zip((start + skip) / SECTOR_BYTES..)
+            {
+                self.values.write(sector, before, after, id);
+            }
         }
     }
 
@@ -209,6 +244,15 @@ impl Lands {
             }
         }
     }
+}
+
+fn sectors_of(bytes: &SparseBytes, offset: u64, count: u64) -> Vec<[u8; SECTOR_BYTES as usize]> {
+    let read = |at| {
+        let mut sector = [0; SECTOR_BYTES as usize];
+        bytes.read(at, &mut sector);
+        sector
+    };
+    (offset..offset + count).step_by(SECTOR_BYTES as usize).map(read).collect()
 }
 
 /// Move `count` bytes at `offset` of the device, `skip` bytes into the operation.

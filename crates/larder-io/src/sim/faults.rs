@@ -27,6 +27,8 @@ pub struct FaultModel {
     pub latency: (u64, u64),
     /// Writes are durable only after a flush or with FUA, and the device keeps account of it.
     pub write_cache: bool,
+    /// The device keeps what a power cut would leave ([`super::SimHost::power_cut`]).
+    pub power_cuts: bool,
 }
 
 impl Default for FaultModel {
@@ -42,6 +44,7 @@ impl Default for FaultModel {
             transfer: Transfer::Seeded,
             latency: (1, 20),
             write_cache: true,
+            power_cuts: false,
         }
     }
 }

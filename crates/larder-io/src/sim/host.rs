@@ -7,7 +7,7 @@ use super::contract::{check_copy, check_extent, check_race, extent, memory_of};
 use super::memory::GARBAGE;
 use super::{FaultModel, Memory, Rng, SharedSlots, SimDevice};
 use larder_engine::{
-    Action, BufOwner, CachingSpec, DeviceOp, Engine, EngineConfig, IoError, OpId, OpKind, PART_BYTES,
+    Action, Buf, BufOwner, CachingSpec, DeviceOp, Engine, EngineConfig, IoError, OpId, OpKind, PART_BYTES,
     Request, RequestId, RequestKind, SECTOR_BYTES, Target, TenantId, VolumeId, WritePolicy,
 };
 use std::collections::BTreeMap;
@@ -49,14 +49,14 @@ pub struct PendingOp {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct InFlight {
+pub(super) struct InFlight {
     op: DeviceOp,
     /// When it ends, in ticks.
     due: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Live {
+pub(super) struct Live {
     request: Request,
     valid: bool,
     /// How many operations had failed when it came.
@@ -64,36 +64,43 @@ struct Live {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Failure {
+pub(super) struct Failure {
     op: DeviceOp,
     error: IoError,
 }
 
 /// An engine with simulated devices around it.
 pub struct SimHost {
-    engine: Engine,
+    pub(super) engine: Engine,
     config: HostConfig,
-    rng: Rng,
-    pool: SharedSlots,
-    cache: SimDevice,
-    backings: Vec<SimDevice>,
-    memory: Memory,
-    ops: BTreeMap<OpId, InFlight>,
-    live: BTreeMap<RequestId, Live>,
-    done: Vec<Done>,
-    failures: Vec<Failure>,
+    pub(super) rng: Rng,
+    pub(super) pool: SharedSlots,
+    pub(super) cache: SimDevice,
+    /// Where the slots begin on it.
+    data_offset: u64,
+    pub(super) backings: Vec<SimDevice>,
+    pub(super) memory: Memory,
+    pub(super) ops: BTreeMap<OpId, InFlight>,
+    pub(super) live: BTreeMap<RequestId, Live>,
+    pub(super) done: Vec<Done>,
+    pub(super) failures: Vec<Failure>,
     now: u64,
 }
 
 impl SimHost {
     /// A host without tenants.
     pub fn new(config: HostConfig) -> Self {
+        let bytes = u64::from(config.engine.cache_blocks) * u64::from(config.engine.block_bytes);
+        Self::with_cache(config, bytes, 0)
+    }
+
+    pub(super) fn with_cache(config: HostConfig, bytes: u64, data_offset: u64) -> Self {
         let mut rng = Rng::new(config.seed);
         let pool = SharedSlots::new(config.engine.cache_blocks, config.take_max);
-        let bytes = u64::from(config.engine.cache_blocks) * u64::from(config.engine.block_bytes);
         Self {
             engine: Engine::new(config.engine, Box::new(pool.clone())),
             cache: SimDevice::new(bytes, config.cache.clone(), rng.next_u64()),
+            data_offset,
             config,
             rng,
             pool,
@@ -221,10 +228,16 @@ impl SimHost {
         let op = self.ops.remove(&id).unwrap_or_else(|| panic!("{id:?} is not in flight")).op;
         let Self { cache, backings, memory, .. } = self;
         let result = device_mut(cache, backings, op.target).finish(id, memory);
+        let sums: Vec<u32> = match (op.sums, memory_of(&op.kind)) {
+            (Some(sums), Some((buf, _))) if result.is_ok() => {
+                sums.of(memory.read(buf, sums.bytes())).collect()
+            }
+            _ => Vec::new(),
+        };
         if let (Err(error), Target::Backing(_)) = (result, op.target) {
             self.failures.push(Failure { op, error });
         }
-        self.engine.complete(id, result);
+        self.engine.complete_summed(id, result, &sums);
         self.drain();
     }
 
@@ -234,7 +247,7 @@ impl SimHost {
     }
 
     /// Carry out what the engine wants.
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         let cache_failed = self.engine.cache_failed();
         for _ in 0..ACTIONS_MAX {
             let Some(action) = self.engine.next_action() else { return self.check_slots() };
@@ -256,6 +269,11 @@ impl SimHost {
                 self.ops.values().for_each(|f| check_copy(from, to, len, &f.op));
                 self.memory.copy(from, to, len);
             }
+            Action::Load { stage } => {
+                let bytes = self.engine.take_load(stage);
+                let to = Buf { owner: BufOwner::Stage(stage), offset: 0 };
+                self.memory.write(to, bytes.len() as u32).copy_from_slice(&bytes);
+            }
             Action::FreeStage { stage } => {
                 self.check_unused(BufOwner::Stage(stage));
                 self.memory.remove_stage(stage);
@@ -266,16 +284,18 @@ impl SimHost {
 
     fn start(&mut self, op: DeviceOp) {
         let align = match op.target {
-            Target::Cache => u64::from(self.config.engine.cache_align),
+            Target::Cache | Target::CacheMeta => u64::from(self.config.engine.cache_align),
             Target::Backing(_) => SECTOR_BYTES,
         };
-        check_extent(&op, self.device(op.target).content().len(), align);
+        let room = self.device(op.target).content().len();
+        check_extent(&op, if op.target == Target::Cache { room - self.data_offset } else { room }, align);
         if let Some((buf, len)) = memory_of(&op.kind) {
             self.memory.read(buf, len);
         }
         self.ops.values().for_each(|f| check_race(&op, &f.op));
+        let shift = if op.target == Target::Cache { self.data_offset } else { 0 };
         let Self { cache, backings, memory, .. } = self;
-        let ticks = device_mut(cache, backings, op.target).submit(op.id, op.kind, memory);
+        let ticks = device_mut(cache, backings, op.target).submit(op.id, shifted(op.kind, shift), memory);
         let old = self.ops.insert(op.id, InFlight { op, due: self.now + ticks });
         assert!(old.is_none(), "{:?} is in flight already", op.id);
     }
@@ -339,9 +359,18 @@ impl SimHost {
 
     fn device(&self, target: Target) -> &SimDevice {
         match target {
-            Target::Cache => &self.cache,
+            Target::Cache | Target::CacheMeta => &self.cache,
             Target::Backing(volume) => &self.backings[usize::from(volume.0)],
         }
+    }
+}
+
+/// The same operation further on.
+fn shifted(kind: OpKind, by: u64) -> OpKind {
+    match kind {
+        OpKind::Read { offset, len, buf } => OpKind::Read { offset: offset + by, len, buf },
+        OpKind::Write { offset, len, buf, fua } => OpKind::Write { offset: offset + by, len, buf, fua },
+        other => other,
     }
 }
 
@@ -351,7 +380,7 @@ fn device_mut<'a>(
     target: Target,
 ) -> &'a mut SimDevice {
     match target {
-        Target::Cache => cache,
+        Target::Cache | Target::CacheMeta => cache,
         Target::Backing(volume) => &mut backings[usize::from(volume.0)],
     }
 }

@@ -10,6 +10,7 @@
 //! | [`Memory`] | the guest and staging buffers, which police their use |
 //! | [`SimHost`] | a driver for one engine, which polices the engine's side of the contract |
 //! | [`Oracle`] | which values each sector may show, given what the guests did |
+//! | [`Survivors`] | which values a power cut may leave |
 //! | [`Rig`] | a host and an oracle together: every reply is checked when it is given |
 //!
 //! A broken contract panics, and says what was broken: these are tools for tests, and serve no production path.
@@ -19,13 +20,17 @@ mod contract;
 mod device;
 mod faults;
 mod host;
+mod medium;
 mod memory;
 mod oracle;
 mod pool;
+mod power;
 mod rig;
 mod rng;
 mod sparse;
 pub mod stamp;
+mod survivors;
+mod volatile;
 
 pub use device::SimDevice;
 pub use faults::{DiscardEffect, FaultKind, FaultModel, Transfer};
@@ -36,3 +41,4 @@ pub use pool::SharedSlots;
 pub use rig::Rig;
 pub use rng::Rng;
 pub use sparse::SparseBytes;
+pub use survivors::Survivors;

@@ -57,6 +57,16 @@ impl Oracle {
         self.volumes.push(vec![vec![first]; sectors as usize]);
     }
 
+    /// The power went: all requests are gone, and each sector has one of these values.
+    pub fn restart(&mut self, values: &[Vec<Vec<Generation>>]) {
+        let version = |&value: &Generation| Version { value, writer: None, begin: 0, end: 0, dead_at: NEVER };
+        self.live.clear();
+        self.volumes = values
+            .iter()
+            .map(|volume| volume.iter().map(|sector| sector.iter().map(version).collect()).collect())
+            .collect();
+    }
+
     /// A valid request is submitted. Returns the data that a write has to carry.
     pub fn begin(&mut self, request: &Request) -> Vec<u8> {
         self.now += 1;

@@ -24,6 +24,12 @@ impl SharedSlots {
         Self(Arc::new(Mutex::new(slots)))
     }
 
+    /// A pool of these of `total` slots, the last to be given out first.
+    pub fn of(free: Vec<u32>, total: u32) -> Self {
+        let set = free.iter().copied().collect();
+        Self(Arc::new(Mutex::new(Slots { total, take_max: usize::MAX, stack: free, free: set })))
+    }
+
     /// How many slots are free.
     pub fn len(&self) -> usize {
         self.lock().stack.len()

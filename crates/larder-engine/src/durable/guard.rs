@@ -1,0 +1,107 @@
+//! Writes to a backing, kept behind the marks that they need (rule W).
+//!
+//! A write that touches no block which the journal maps needs none. Else the write waits until the block's region is marked
+//! durably: after a crash nobody trusts what is mapped there. Whether it waits or not, the region is not quiet from here
+//! until a flush of the backing that begins after the write's end.
+
+use super::{After, Durable, Phase, Planted};
+use crate::format::Region;
+use crate::request::Part;
+use crate::store::BlockKey;
+use crate::{Engine, VolumeId};
+
+impl Engine {
+    /// A part that writes has its lock. True if it has to wait for marks; it is granted again when they are durable.
+    pub(crate) fn waits_for_marks(&mut self, part_id: u32) -> bool {
+        let part = self.parts[part_id as usize];
+        let Some(durable) = &mut self.durable else { return false };
+        if part.guarded || durable.phase == Phase::Latched {
+            return false;
+        }
+        self.parts[part_id as usize].guarded = true;
+        if durable.phase == Phase::Busy(After::Latch) {
+            durable.held.push(part_id);
+            self.parts[part_id as usize].marks = 1;
+            return true;
+        }
+        let waits = self.guard(part_id, &part);
+        self.parts[part_id as usize].marks = waits;
+        self.pump();
+        waits > 0 && !self.is_planted(Planted::MarkNotAwaited)
+    }
+
+    /// Announce the write to its regions. The number of marks that it waits for.
+    fn guard(&mut self, part_id: u32, part: &Part) -> u32 {
+        let skip = self.is_planted(Planted::MarkSkipped);
+        let no_wait = self.is_planted(Planted::MarkNotAwaited);
+        let mut waits = 0;
+        for region in self.regions_of(part) {
+            let needed = !skip && self.maps_any(part, region);
+            let Some(durable) = &mut self.durable else { return waits };
+            durable.regions.begin(region);
+            if !needed {
+                continue;
+            }
+            if durable.regions.want_mark(region) {
+                durable.marks.push_back(region);
+                durable.want(1);
+            }
+            if !no_wait && durable.regions.wait(region, part_id) {
+                waits += 1;
+            }
+        }
+        waits
+    }
+
+    /// A part that was guarded has ended.
+    pub(crate) fn unguard(&mut self, part: &Part) {
+        let regions = self.regions_of(part);
+        if let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_latched()) {
+            regions.into_iter().for_each(|region| durable.regions.end(region));
+        }
+    }
+
+    fn regions_of(&self, part: &Part) -> Vec<Region> {
+        let Some(durable) = &self.durable else { return Vec::new() };
+        let blocks = self.blocks_of(part.start, part.end);
+        let of = |block| durable.region_of(durable.block_id(BlockKey { volume: part.volume, block }));
+        let (first, last) = (of(blocks.start), of(blocks.end - 1));
+        (first.region..=last.region).map(|region| Region { region, ..first }).collect()
+    }
+
+    /// True if the journal may map a block of this region that the part touches, now or after a crash.
+    fn maps_any(&self, part: &Part, region: Region) -> bool {
+        let Some(durable) = &self.durable else { return false };
+        let touched = self.blocks_of(part.start, part.end);
+        self.blocks_of_region(region)
+            .skip_while(|key| key.block < touched.start)
+            .take_while(|key| key.block < touched.end)
+            .any(|key| self.is_mapped(durable, key))
+    }
+
+    fn is_mapped(&self, durable: &Durable, key: BlockKey) -> bool {
+        let block = durable.block_id(key);
+        let in_limbo = durable.limbo.range((block, 0)..=(block, u32::MAX)).next().is_some();
+        in_limbo || self.store.find(key).is_some_and(|entry| durable.slots.is_used(self.store.slot(entry)))
+    }
+
+    /// A flush of a volume's backing begins.
+    pub(crate) fn note_flush_begins(&mut self, volume: VolumeId) {
+        if let Some(durable) = &mut self.durable {
+            let number = durable.numbers[volume.0 as usize];
+            durable.regions.flush_begins(number);
+        }
+    }
+
+    /// It has ended: what it covers may be mapped, unless something is known against the volume.
+    pub(crate) fn note_flush_ends(&mut self, volume: VolumeId, ok: bool) {
+        let Some(durable) = &mut self.durable else { return };
+        let number = durable.numbers[volume.0 as usize];
+        let ready = durable.regions.flush_ends(number, ok);
+        if !durable.marks.is_empty() {
+            durable.want(1);
+        }
+        ready.into_iter().for_each(|region| self.wish_region(region));
+        self.pump();
+    }
+}

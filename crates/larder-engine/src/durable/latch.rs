@@ -1,0 +1,41 @@
+//! The end of all trust: the cache device failed in metadata.
+//!
+//! What the device now holds is not known, so nothing more is written but a superblock that says so, and the cache is not used
+//! any more. Writes that wait for marks wait for this superblock instead: it makes the next start refuse the cache, which does
+//! what marks would have done. Where the device does not take even that, they go on all the same: nothing can be told to a
+//! device that is gone, and whoever brings it back later must not start with it.
+
+use super::round::superblock_piece;
+use super::{After, Phase};
+use crate::Engine;
+use crate::format::Superblock;
+
+impl Engine {
+    /// A write or flush of metadata failed.
+    pub(super) fn latch(&mut self) {
+        let Some(durable) = &mut self.durable else { return };
+        durable.failed = false;
+        durable.next_superblock = None;
+        if durable.phase == Phase::Busy(After::Latch) {
+            return self.latched();
+        }
+        durable.held.extend(durable.regions.give_up());
+        durable.frees.clear();
+        durable.ripe.clear();
+        durable.pages.clear();
+        let superblock = Superblock { needs_check: true, clean_stop: false, ..durable.successor() };
+        let piece = superblock_piece(&superblock);
+        durable.next_superblock = Some(superblock);
+        self.cache_failed = true;
+        self.trim_due = true;
+        self.meta_step(vec![piece], After::Latch);
+    }
+
+    pub(super) fn latched(&mut self) {
+        let Some(durable) = &mut self.durable else { return };
+        durable.phase = Phase::Latched;
+        let held = std::mem::take(&mut durable.held);
+        // A part that waited for several marks is held for each of them.
+        self.resume(held);
+    }
+}

@@ -1,0 +1,187 @@
+//! The cache's metadata while it is in use: what keeps the cache over stops and crashes. `docs/FORMAT.md` has the rules,
+//! [`crate::format`] the bytes.
+//!
+//! A [`Durable`] owns the journal and the slot table of one session. One engine has it, so for now a cache that survives is
+//! one engine's. It works in *rounds* ([`round`]): what is to be said is pushed and sealed, the records are written, with
+//! pages of the slot table that are due, and the cache device is flushed. All that waits shares a round; while one runs, the
+//! next gathers.
+//!
+//! * **A block is mapped** when it has been cached, a round's flush covers its data, and its region is quiet
+//!   ([`regions`]): the backing holds just this. Nothing waits for that.
+//! * **A block that leaves** frees its slot with the next round; until then it is not used for anything else ([`slots`]).
+//!   So a few slots are freed ahead.
+//! * **A write past a mapped block** waits until its region is marked, durably ([`guard`]). Marks go when a region has been quiet
+//!   for a while ([`tend`]).
+//! * **An error** of the device in metadata ends all this for good ([`latch`]): the superblock is marked, the cache is not used
+//!   any more, and the backings serve alone.
+
+mod commit;
+mod guard;
+mod latch;
+mod open;
+mod planted;
+mod regions;
+mod round;
+mod slots;
+mod stop;
+mod sums;
+mod tend;
+mod verify;
+
+pub use open::OpenError;
+pub use planted::Planted;
+pub use sums::Sums;
+
+use crate::format::{BlockId, JournalWriter, Piece, Region, Superblock, TableWriter, Ticket};
+use crate::store::BlockKey;
+use crate::{StageId, VolumeId};
+use regions::Regions;
+use slots::SlotTable;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Blocks that wait to be mapped before a round is worth it.
+const LAZY: usize = 256;
+
+/// A cached block that the journal is to map, as it was when that was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wish {
+    block: BlockId,
+    slot: u32,
+    crc: u32,
+}
+
+/// What is under way on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing.
+    Idle,
+    /// Writes, then a flush.
+    Busy(After),
+    /// The session is over: all was told, or nothing can be told any more.
+    Stopped,
+    /// An error of the device: the cache is not to be used before a check.
+    Latched,
+}
+
+/// What comes when the writes and their flush have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// The next piece of the start.
+    Start,
+    /// The round is over.
+    Round,
+    /// The last pages are written, and the superblock is next.
+    Pages,
+    /// The superblock says that all is well.
+    Stop,
+    /// The superblock says that all is not.
+    Latch,
+}
+
+/// What a round says: in force when its flush has ended.
+#[derive(Debug, Default)]
+struct Said {
+    frees: Vec<u32>,
+    marks: Vec<Region>,
+}
+
+/// The metadata of one session.
+#[derive(Debug)]
+pub(crate) struct Durable {
+    /// The newest that is durable.
+    superblock: Superblock,
+    /// The highest generation that was tried.
+    generation: u64,
+    journal: JournalWriter,
+    table: TableWriter,
+    slots: SlotTable,
+    regions: Regions,
+    /// Blocks that the journal may map although they are not cached, until their `Free` is durable; with their slots.
+    limbo: BTreeSet<(BlockId, u32)>,
+    /// The number of each of the engine's volumes in the volume table, and back.
+    numbers: Vec<u16>,
+    volumes: BTreeMap<u16, VolumeId>,
+    phase: Phase,
+    /// Writes of metadata in flight.
+    writes: u32,
+    failed: bool,
+    /// What the start still has to write, piece by piece.
+    start: VecDeque<(Piece, Option<Superblock>)>,
+    /// The superblock that is being written.
+    next_superblock: Option<Superblock>,
+    /// Rounds asked for.
+    wanted: u8,
+    /// Slots to be freed, marks to be set, marks to go.
+    frees: VecDeque<u32>,
+    marks: VecDeque<Region>,
+    unmarks: VecDeque<Region>,
+    /// Blocks to be mapped: their data is durable; it will be with the running flush; with the next one.
+    ripe: VecDeque<Wish>,
+    flushing: Vec<Wish>,
+    unflushed: Vec<Wish>,
+    /// What the running round says.
+    said: Said,
+    /// Pages that may be written once the running round is durable.
+    pages: Vec<Piece>,
+    /// The pages that the running flush covers.
+    ticket: Ticket,
+    /// True if the journal refused an entry in this round.
+    full: bool,
+    /// Parts that wait for a latch to be on the device.
+    held: Vec<u32>,
+    /// Bytes of metadata handed to the driver, by their staging buffer.
+    loads: BTreeMap<StageId, Vec<u8>>,
+    written_bytes: u64,
+    stopping: bool,
+    /// The stop has looked at all blocks.
+    looked: bool,
+}
+
+impl Durable {
+    /// A block as the volume table numbers it.
+    fn block_id(&self, key: BlockKey) -> BlockId {
+        BlockId { volume: self.numbers[key.volume.0 as usize], block: key.block }
+    }
+
+    fn key_of(&self, block: BlockId) -> Option<BlockKey> {
+        self.volumes.get(&block.volume).map(|&volume| BlockKey { volume, block: block.block })
+    }
+
+    fn region_of(&self, block: BlockId) -> Region {
+        Region::of(block, self.superblock.region_blocks)
+    }
+
+    /// Ask for at least this many more rounds.
+    fn want(&mut self, rounds: u8) {
+        self.wanted = self.wanted.max(rounds);
+    }
+
+    fn is_latched(&self) -> bool {
+        matches!(self.phase, Phase::Latched | Phase::Busy(After::Latch))
+    }
+
+    /// Nothing may be done for a guest yet.
+    fn is_starting(&self) -> bool {
+        self.phase == Phase::Busy(After::Start)
+    }
+
+    /// No request may come any more.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
+    /// Writes of metadata in flight.
+    pub(crate) fn writes_in_flight(&self) -> usize {
+        self.writes as usize
+    }
+
+    /// Bytes of memory held for each slot.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.slots.memory_bytes()
+    }
+
+    /// Slots that will be free.
+    fn freeing(&self) -> usize {
+        self.limbo.len()
+    }
+}

@@ -1,0 +1,239 @@
+//! Going on with a cache that was recovered.
+//!
+//! Volumes are found again by name, identity and size: one that differs is another volume. What is mapped of others is freed: while
+//! they are not here anyone may write to their backings. Guests wait until the superblock of the session is durable, which makes
+//! durable all that recovery has read.
+
+use super::round::superblock_piece;
+use super::slots::{Release, SlotTable};
+use super::{After, Durable, Phase, Regions};
+use crate::format::{
+    BlockId, Contents, Piece, RecoverError, Recovered, Session, SlotState, Superblock, Ticket, Volume,
+    VolumeTable, VolumeTableError,
+};
+use crate::store::{BlockKey, State};
+use crate::{Engine, VolumeId};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// A recovered cache cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// Its blocks, their number or the device's sectors are not the engine's.
+    #[error("the cache has another block size, number of blocks or sector size than the engine")]
+    Geometry,
+    /// Its metadata could not be written at some time.
+    #[error("the cache needs a check: its device failed while metadata was written")]
+    NeedsCheck,
+    /// It holds blocks that the backing does not have, and only a write-back cache may go on with them.
+    #[error("the cache holds dirty data: {0} in slot {1}")]
+    Dirty(BlockId, u32),
+    /// Dirty blocks may be lost.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+    /// There is no room for another volume's name.
+    #[error(transparent)]
+    Volumes(#[from] VolumeTableError),
+}
+
+impl Engine {
+    /// Go on with what the cache holds, and keep it over stops and crashes from now on. All tenants and volumes have been added:
+    /// `volumes` has one element for each, in their order; their `id` is chosen here. The free pool holds the slots that are
+    /// [`SlotState::Free`], and no others. Blocks above their tenant's quota are freed.
+    ///
+    /// One engine has the metadata of a cache, and all of its slots. Follow with [`Engine::next_action`] until it is empty. Data of
+    /// slots is addressed as before ([`crate::Target::Cache`]): the driver adds [`crate::format::Layout::data_offset`].
+    ///
+    /// # Panics
+    /// If something is cached already, or `volumes` has another length.
+    pub fn open_cache(&mut self, recovered: &Recovered, volumes: Vec<Volume>) -> Result<(), OpenError> {
+        assert_eq!((self.store.len(), volumes.len()), (0, self.volumes.len()), "a cache is opened first");
+        self.check_cache(recovered)?;
+        let session = recovered.open()?;
+        let (table, numbers) = number(recovered, volumes);
+        let start = start_pieces(recovered, &session, &table)?;
+        self.durable = Some(Box::new(Durable::new(recovered, session, numbers, start)));
+        for (slot, state) in recovered.slots() {
+            match state {
+                SlotState::Used(contents) => self.restore(slot, contents, true),
+                SlotState::Dropped(contents) => self.restore(slot, contents, false),
+                // Nobody knows whether an unknown slot is free: it is not used before a start that knows.
+                SlotState::Free | SlotState::Unknown => {}
+            }
+        }
+        self.start_step();
+        for volume in 0..self.volumes.len() {
+            self.flush_backing(VolumeId(volume as u16));
+        }
+        Ok(())
+    }
+
+    fn check_cache(&self, recovered: &Recovered) -> Result<(), OpenError> {
+        let superblock = recovered.superblock();
+        let shape = superblock.layout.shape();
+        let same = (shape.block_bytes, shape.slots) == (self.config.block_bytes, self.config.cache_blocks);
+        if !same || self.config.cache_align > shape.sector_bytes {
+            return Err(OpenError::Geometry);
+        }
+        if superblock.needs_check {
+            return Err(OpenError::NeedsCheck);
+        }
+        match recovered.blocks().find(|(_, contents)| contents.dirty) {
+            Some((slot, contents)) => Err(OpenError::Dirty(contents.block, slot)),
+            None => Ok(()),
+        }
+    }
+
+    /// A slot that was in use: its block is cached again, or the slot is freed.
+    fn restore(&mut self, slot: u32, contents: Contents, usable: bool) {
+        let Some(durable) = &mut self.durable else { return };
+        durable.slots.restore(slot, contents);
+        match durable.key_of(contents.block).filter(|_| usable) {
+            Some(key) if self.has_room(key.volume) => self.restore_entry(key, slot, State::Valid),
+            _ => self.release(contents.block, slot),
+        }
+    }
+
+    fn release(&mut self, block: BlockId, slot: u32) {
+        if let Some(durable) = &mut self.durable {
+            durable.release(block, slot);
+        }
+    }
+
+    /// Write the next piece of the start, or serve guests.
+    pub(super) fn start_step(&mut self) {
+        let Some(durable) = &mut self.durable else { return };
+        match durable.start.pop_front() {
+            Some((piece, superblock)) => {
+                durable.next_superblock = superblock;
+                self.meta_step(vec![piece], After::Start);
+            }
+            None => durable.want(1),
+        }
+    }
+
+    /// True if guests have to wait for the session's superblock.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.durable.as_ref().is_some_and(|durable| durable.is_starting())
+    }
+
+    /// A slot has no entry any more. True if it may be used for something else.
+    pub(crate) fn may_reuse(&mut self, key: BlockKey, slot: u32) -> bool {
+        let early = self.is_planted(super::Planted::SlotBeforeFree);
+        let Some(durable) = &mut self.durable else { return true };
+        let block = durable.block_id(key);
+        let reusable = durable.release(block, slot);
+        if early && !reusable {
+            durable.slots.forget(slot);
+        }
+        reusable || early
+    }
+}
+
+impl Durable {
+    fn new(
+        recovered: &Recovered,
+        session: Session,
+        numbers: Vec<u16>,
+        start: VecDeque<(Piece, Option<Superblock>)>,
+    ) -> Self {
+        let volumes: BTreeMap<u16, VolumeId> = numbers.iter().copied().zip((0..).map(VolumeId)).collect();
+        let mut regions = Regions::default();
+        volumes.keys().for_each(|&volume| regions.add_volume(volume));
+        recovered.marks().for_each(|(region, _)| regions.restore_mark(region));
+        Self {
+            superblock: recovered.superblock().clone(),
+            generation: session.superblock.generation,
+            journal: session.journal,
+            table: session.table,
+            slots: SlotTable::new(recovered.superblock().layout.slots()),
+            regions,
+            limbo: BTreeSet::new(),
+            numbers,
+            volumes,
+            phase: Phase::Idle,
+            writes: 0,
+            failed: false,
+            start,
+            next_superblock: None,
+            wanted: 0,
+            frees: VecDeque::new(),
+            marks: VecDeque::new(),
+            unmarks: recovered.marks().map(|(region, _)| region).collect(),
+            ripe: VecDeque::new(),
+            flushing: Vec::new(),
+            unflushed: Vec::new(),
+            said: super::Said::default(),
+            pages: Vec::new(),
+            ticket: Ticket::default(),
+            full: false,
+            held: Vec::new(),
+            loads: BTreeMap::new(),
+            written_bytes: 0,
+            stopping: false,
+            looked: false,
+        }
+    }
+
+    /// A slot has no entry any more. True if it is free.
+    pub(super) fn release(&mut self, block: BlockId, slot: u32) -> bool {
+        if self.is_latched() {
+            return true;
+        }
+        match self.slots.release(slot) {
+            Release::Now => return true,
+            Release::Wait => {}
+            Release::Push => {
+                self.limbo.insert((block, slot));
+                self.frees.push_back(slot);
+                self.want_if_much();
+            }
+        }
+        false
+    }
+}
+
+/// The volume table as it has to be, and the number of each of `volumes` in it. Those that are gone stay as long as something is
+/// mapped of them.
+fn number(recovered: &Recovered, volumes: Vec<Volume>) -> (VolumeTable, Vec<u16>) {
+    let old = recovered.volumes();
+    let mut in_use: BTreeSet<u16> = recovered.marks().map(|(region, _)| region.volume).collect();
+    in_use.extend(recovered.slots().filter_map(|(_, state)| match state {
+        SlotState::Used(contents) | SlotState::Dropped(contents) => Some(contents.block.volume),
+        SlotState::Free | SlotState::Unknown => None,
+    }));
+    let same = |a: &Volume, b: &Volume| (&a.name, &a.identity, a.bytes) == (&b.name, &b.identity, b.bytes);
+    let mut table: BTreeMap<u16, Volume> = old.volumes.iter().map(|v| (v.id, v.clone())).collect();
+    let mut numbers = Vec::new();
+    for volume in volumes {
+        let known = old.volumes.iter().find(|known| same(known, &volume) && !numbers.contains(&known.id));
+        // There are fewer volumes than numbers, or the table has no room.
+        let unused =
+            || (0..=u16::MAX).find(|id| !table.contains_key(id) && !in_use.contains(id)).unwrap_or(0);
+        let id = known.map_or_else(unused, |known| known.id);
+        numbers.push(id);
+        table.entry(id).or_insert(Volume { id, ..volume });
+    }
+    table.retain(|id, _| numbers.contains(id) || in_use.contains(id));
+    let volumes: Vec<Volume> = table.into_values().collect();
+    let changed = volumes != old.volumes;
+    (VolumeTable { generation: old.generation + u64::from(changed), volumes }, numbers)
+}
+
+/// What is written before anything else, one after the other: the session's superblock; where the volumes have changed their table,
+/// and a superblock that names it.
+fn start_pieces(
+    recovered: &Recovered,
+    session: &Session,
+    table: &VolumeTable,
+) -> Result<VecDeque<(Piece, Option<Superblock>)>, OpenError> {
+    let first = &session.superblock;
+    let mut pieces = VecDeque::from([(superblock_piece(first), Some(first.clone()))]);
+    if table.generation != recovered.volumes().generation {
+        let (layout, salt) = (first.layout, first.salt());
+        let bytes = table.encode(&layout, salt)?;
+        pieces.push_back((Piece { offset: layout.volume_table_offset(table.copy()), bytes }, None));
+        let second = Superblock { volumes_generation: table.generation, ..first.successor() };
+        pieces.push_back((superblock_piece(&second), Some(second)));
+    }
+    Ok(pieces)
+}

@@ -1,0 +1,46 @@
+//! Bugs that tests plant, to see that the crash simulation finds them. Without the feature `planted` there are none.
+
+/// A bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// Writes go past trusted blocks without a mark.
+    MarkSkipped,
+    /// A write does not wait until its mark is durable.
+    MarkNotAwaited,
+    /// A slot is used again before its `Free` is durable.
+    SlotBeforeFree,
+    /// A block is mapped although the cache device may still lose its data.
+    MapBeforeData,
+    /// A block is mapped although the backing may still lose a write to it.
+    MapBeforeBacking,
+    /// A mark ends although the backing may still lose a write.
+    UnmarkBeforeBacking,
+    /// A mark ends while the journal maps blocks that were overwritten.
+    UnmarkKeepsStale,
+    /// Guests are served before the superblock of the session is durable.
+    ServedBeforeStart,
+    /// Checksums are not compared.
+    SumsIgnored,
+}
+
+#[cfg(feature = "planted")]
+impl crate::Engine {
+    /// Have this bug from now on.
+    pub fn plant(&mut self, bug: Planted) {
+        self.planted = Some(bug);
+    }
+}
+
+impl crate::Engine {
+    /// True if a test has planted this bug.
+    #[cfg(feature = "planted")]
+    pub(crate) fn is_planted(&self, bug: Planted) -> bool {
+        self.planted == Some(bug)
+    }
+
+    /// There are no planted bugs.
+    #[cfg(not(feature = "planted"))]
+    pub(crate) fn is_planted(&self, _: Planted) -> bool {
+        false
+    }
+}

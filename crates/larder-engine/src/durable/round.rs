@@ -1,0 +1,93 @@
+//! Rounds, without devices: what is written, and what is known when its flush has ended.
+
+use super::{Durable, LAZY, Said, Wish};
+use crate::format::{PAGE_BYTES, Piece, Superblock};
+
+/// What a round has brought about.
+pub(super) struct Outcome {
+    /// Slots that are free.
+    pub freed: Vec<u32>,
+    /// Parts whose marks are in force.
+    pub marked: Vec<u32>,
+}
+
+impl Durable {
+    /// Make records of what was pushed. What is to be written; nothing where there is nothing to do. Pages wait for the
+    /// record that they include to be durable, so they go with the next round.
+    pub(super) fn begin_round(&mut self) -> Vec<Piece> {
+        self.ticket = self.table.issued();
+        let mut pieces = self.journal.seal();
+        pieces.append(&mut self.pages);
+        let Self { table, journal, slots, pages, .. } = self;
+        let mut page = vec![0; PAGE_BYTES];
+        let contents = |slot| slots.contents(slot);
+        while let Some(write) = table.write_due(journal, contents, &mut page) {
+            pages.push(Piece { offset: write.offset, bytes: page.clone() });
+        }
+        if self.full && pages.is_empty() && pieces.is_empty() {
+            // The ring has room again only when its tail moves.
+            self.make_page();
+        }
+        pieces
+    }
+
+    /// Make the page that is furthest behind. False if none is.
+    pub(super) fn make_page(&mut self) -> bool {
+        let Self { table, journal, slots, pages, .. } = self;
+        let mut bytes = vec![0; PAGE_BYTES];
+        let write = table.write_next(journal, |slot| slots.contents(slot), &mut bytes);
+        write.map(|write| pages.push(Piece { offset: write.offset, bytes })).is_some()
+    }
+
+    /// The flush begins: it covers all data of the cache that has been written.
+    pub(super) fn flush_begins(&mut self) {
+        self.flushing.append(&mut self.unflushed);
+    }
+
+    /// The flush has ended.
+    pub(super) fn end_round(&mut self) -> Outcome {
+        self.journal.flushed(self.journal.sealed());
+        self.table.flushed(self.ticket);
+        self.journal.checkpointed(self.table.tail());
+        self.ripe.extend(self.flushing.drain(..));
+        let Said { frees, marks } = std::mem::take(&mut self.said);
+        let mut freed = Vec::new();
+        for slot in frees {
+            self.limbo.remove(&(self.slots.block(slot), slot));
+            if self.slots.freed(slot) {
+                freed.push(slot);
+            }
+        }
+        let marked = marks.into_iter().flat_map(|region| self.regions.marked(region)).collect();
+        self.want_if_much();
+        Outcome { freed, marked }
+    }
+
+    /// Ask for rounds where so much has gathered that they are worth it.
+    pub(super) fn want_if_much(&mut self) {
+        if self.full || self.ripe.len() >= LAZY || self.frees.len() >= LAZY {
+            self.want(1);
+        } else if self.unflushed.len() >= LAZY {
+            self.want(2);
+        }
+    }
+
+    /// A block is to be mapped once its data is durable.
+    pub(super) fn wish(&mut self, wish: Wish) {
+        self.unflushed.push(wish);
+        self.want_if_much();
+    }
+
+    /// The next superblock: it goes to the copy that does not hold the newest durable one.
+    pub(super) fn successor(&mut self) -> Superblock {
+        let above = self.generation.max(self.superblock.generation) + 1;
+        let generation = above + u64::from((above - self.superblock.generation).is_multiple_of(2));
+        self.generation = generation;
+        Superblock { generation, ..self.superblock.clone() }
+    }
+}
+
+/// A superblock as bytes for its place.
+pub(super) fn superblock_piece(superblock: &Superblock) -> Piece {
+    Piece { offset: superblock.offset(), bytes: superblock.encode() }
+}

@@ -1,0 +1,195 @@
+//! What the journal says of each slot, and the checksum of what the slot holds: 12 bytes for a slot.
+//!
+//! The journal's view is not the cache's: a block that was filled just now is cached and not yet mapped; one that was
+//! evicted is mapped until its `Free` is durable, and its slot must not be used before.
+
+use crate::format::{BlockId, Contents};
+
+const BLOCK_BITS: u32 = 40;
+const FLAG_SHIFT: u32 = 56;
+/// The journal maps the block to the slot, durably or not.
+const USED: u64 = 1 << FLAG_SHIFT;
+/// The data was overwritten since.
+const STALE: u64 = 2 << FLAG_SHIFT;
+/// The checksum is that of the slot's data.
+const SUMMED: u64 = 4 << FLAG_SHIFT;
+/// A `Free` was pushed, and is not durable.
+const FREEING: u64 = 8 << FLAG_SHIFT;
+/// Nothing is cached here: the slot is free once the journal durably says so.
+const LOOSE: u64 = 16 << FLAG_SHIFT;
+
+/// What becomes of a slot that no entry has any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Release {
+    /// Free now: the journal does not know it.
+    Now,
+    /// A `Free` has to be pushed.
+    Push,
+    /// A `Free` was pushed already.
+    Wait,
+}
+
+/// All slots.
+#[derive(Debug)]
+pub(crate) struct SlotTable {
+    words: Vec<u64>,
+    crcs: Vec<u32>,
+}
+
+impl SlotTable {
+    pub fn new(slots: u32) -> Self {
+        Self { words: vec![0; slots as usize], crcs: vec![0; slots as usize] }
+    }
+
+    /// What recovery found.
+    pub fn restore(&mut self, slot: u32, contents: Contents) {
+        self.map(slot, contents.block, contents.crc);
+    }
+
+    /// A free slot gets an entry.
+    pub fn enter(&mut self, slot: u32) {
+        assert_eq!(self.words[slot as usize], 0, "slot {slot} is free durably");
+    }
+
+    /// The checksum of what the slot holds; none while it is being written.
+    pub fn sum(&self, slot: u32) -> Option<u32> {
+        self.has(slot, SUMMED).then(|| self.crcs[slot as usize])
+    }
+
+    /// The slot is about to be written.
+    pub fn overwrite(&mut self, slot: u32) {
+        let word = &mut self.words[slot as usize];
+        *word &= !SUMMED;
+        if *word & USED != 0 {
+            *word |= STALE;
+        }
+    }
+
+    /// The slot has been written.
+    pub fn written(&mut self, slot: u32, crc: u32) {
+        self.words[slot as usize] |= SUMMED;
+        self.crcs[slot as usize] = crc;
+    }
+
+    /// A `Map` was pushed.
+    pub fn map(&mut self, slot: u32, block: BlockId, crc: u32) {
+        let key = u64::from(block.volume) << BLOCK_BITS | block.block;
+        let keep = self.words[slot as usize] & (FREEING | LOOSE);
+        self.words[slot as usize] = USED | SUMMED | keep | key;
+        self.crcs[slot as usize] = crc;
+    }
+
+    /// A `Free` was pushed.
+    pub fn unmap(&mut self, slot: u32) {
+        let word = &mut self.words[slot as usize];
+        *word = (*word & !(USED | STALE)) | FREEING;
+    }
+
+    /// No entry has the slot any more.
+    pub fn release(&mut self, slot: u32) -> Release {
+        let word = &mut self.words[slot as usize];
+        match *word & (USED | FREEING) {
+            0 => {
+                *word = 0;
+                Release::Now
+            }
+            FREEING => {
+                *word |= LOOSE;
+                Release::Wait
+            }
+            _ => {
+                *word |= LOOSE;
+                Release::Push
+            }
+        }
+    }
+
+    /// The slot's `Free` is durable. True if the slot is free now.
+    pub fn freed(&mut self, slot: u32) -> bool {
+        let word = &mut self.words[slot as usize];
+        *word &= !FREEING;
+        let is_free = *word & (LOOSE | USED) == LOOSE;
+        if is_free {
+            *word = 0;
+        }
+        is_free
+    }
+
+    /// Nothing is known of the slot: a planted bug.
+    pub fn forget(&mut self, slot: u32) {
+        self.words[slot as usize] = 0;
+    }
+
+    /// True if the journal maps the slot.
+    pub fn is_used(&self, slot: u32) -> bool {
+        self.has(slot, USED)
+    }
+
+    /// True if the journal maps the slot with other data than it holds.
+    pub fn is_stale(&self, slot: u32) -> bool {
+        self.has(slot, STALE)
+    }
+
+    /// The block that the journal maps, or mapped last, to the slot.
+    pub fn block(&self, slot: u32) -> BlockId {
+        let word = self.words[slot as usize];
+        BlockId { volume: (word >> BLOCK_BITS) as u16, block: word & BlockId::BLOCK_MAX }
+    }
+
+    /// What a page of the slot table says. The checksum of a stale slot may be newer than the journal's: its region is
+    /// marked, so nobody trusts it before a `Free`.
+    pub fn contents(&self, slot: u32) -> Option<Contents> {
+        let crc = self.crcs[slot as usize];
+        self.is_used(slot).then(|| Contents { block: self.block(slot), dirty: false, crc })
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<u64>() + self.crcs.capacity() * size_of::<u32>()
+    }
+
+    fn has(&self, slot: u32, flag: u64) -> bool {
+        self.words[slot as usize] & flag != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: BlockId = BlockId { volume: 7, block: BlockId::BLOCK_MAX };
+
+    #[test]
+    fn a_mapped_slot_is_free_when_its_free_is_durable() {
+        let mut slots = SlotTable::new(2);
+        slots.enter(1);
+        slots.written(1, 9);
+        assert_eq!((slots.sum(1), slots.contents(1)), (Some(9), None));
+        slots.map(1, BLOCK, 9);
+        assert_eq!(slots.contents(1), Some(Contents { block: BLOCK, dirty: false, crc: 9 }));
+        assert_eq!(slots.release(1), Release::Push);
+        assert!(slots.is_used(1), "until the entry is pushed");
+        slots.unmap(1);
+        assert_eq!((slots.is_used(1), slots.freed(1)), (false, true));
+        slots.enter(1);
+        assert_eq!(slots.release(1), Release::Now, "the journal has not heard of it");
+    }
+
+    #[test]
+    fn a_slot_that_is_unmapped_in_use_waits_all_the_same() {
+        let mut slots = SlotTable::new(1);
+        slots.written(0, 1);
+        slots.map(0, BLOCK, 1);
+        slots.overwrite(0);
+        assert!(slots.is_stale(0) && slots.sum(0).is_none());
+        slots.written(0, 2);
+        slots.unmap(0);
+        assert_eq!((slots.is_stale(0), slots.sum(0)), (false, Some(2)));
+        assert_eq!(slots.release(0), Release::Wait);
+        assert!(slots.freed(0));
+        slots.written(0, 3);
+        slots.map(0, BLOCK, 3);
+        slots.unmap(0);
+        assert!(!slots.freed(0), "it still is in use");
+    }
+}

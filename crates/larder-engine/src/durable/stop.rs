@@ -1,0 +1,82 @@
+//! A clean stop: backings are flushed, marks go, all that is cached is mapped, all pages are brought up to date, and a superblock
+//! says so. The next start has nothing to replay, and all of the cache.
+
+use super::round::superblock_piece;
+use super::{After, Phase};
+use crate::Engine;
+use crate::format::Superblock;
+use crate::store::State;
+
+impl Engine {
+    /// Stop. No request is in flight, and none may come. Follow with [`Engine::next_action`] until it is empty, as after each end of
+    /// an operation, until [`Engine::is_stopped`].
+    pub fn stop(&mut self) {
+        if let Some(durable) = &mut self.durable {
+            durable.stopping = true;
+            self.flush_unflushed();
+            self.pump();
+        }
+    }
+
+    /// True once nothing more is to be written: after a stop, or because the device has failed, or where nothing is kept.
+    pub fn is_stopped(&self) -> bool {
+        let over = |phase| matches!(phase, Phase::Stopped | Phase::Latched);
+        self.durable.as_ref().is_none_or(|durable| over(durable.phase))
+    }
+
+    /// Nothing is under way: go one step further.
+    pub(super) fn stop_step(&mut self) {
+        if self.volumes.iter().any(|volume| volume.flushes.is_busy()) {
+            return;
+        }
+        let Some(durable) = &mut self.durable else { return };
+        if !durable.looked {
+            durable.looked = true;
+            let quiet = durable.regions.quiet(usize::MAX);
+            durable.unmarks.extend(quiet);
+            self.wish_all();
+        }
+        let Some(durable) = &mut self.durable else { return };
+        let waiting =
+            durable.frees.len() + durable.unmarks.len() + durable.ripe.len() + durable.unflushed.len();
+        let said = durable.journal.is_sealed() && durable.journal.durable() == durable.journal.sealed();
+        if (waiting > 0 || !said || !durable.pages.is_empty()) && self.start_round() {
+            return;
+        }
+        self.write_pages();
+    }
+
+    /// Every block that is cached and not mapped.
+    fn wish_all(&mut self) {
+        for entry in 0..self.store.numbers() {
+            let Some(key) = self.store.key_of_number(entry) else { continue };
+            let wish = if self.store.state(entry) == State::Valid { self.unmapped(key) } else { None };
+            if let (Some(wish), Some(durable)) = (wish, &mut self.durable) {
+                durable.unflushed.push(wish);
+            }
+        }
+    }
+
+    /// Bring the slot table up to date; when it is, the superblock comes.
+    fn write_pages(&mut self) {
+        let Some(durable) = &mut self.durable else { return };
+        while durable.pages.len() < PAGES_PER_STEP && durable.make_page() {}
+        durable.ticket = durable.table.issued();
+        let pages = std::mem::take(&mut durable.pages);
+        if !pages.is_empty() {
+            return self.meta_step(pages, After::Pages);
+        }
+        let superblock = Superblock {
+            clean_stop: true,
+            next: durable.journal.sealed() + 1,
+            tail: durable.journal.tail(),
+            ..durable.successor()
+        };
+        let piece = superblock_piece(&superblock);
+        durable.next_superblock = Some(superblock);
+        self.meta_step(vec![piece], After::Stop);
+    }
+}
+
+/// Pages written at a time.
+const PAGES_PER_STEP: usize = 64;

@@ -1,0 +1,108 @@
+//! What is done now and then: backings are flushed, marks of regions that rest go, blocks that wait are mapped.
+
+use super::{Durable, Planted};
+use crate::format::{Entry, Region};
+use crate::store::{BlockKey, State};
+use crate::{Engine, VolumeId};
+
+impl Engine {
+    /// To be called about once a second: says what nobody waits for. Follow with [`Engine::next_action`] until it is empty.
+    pub fn tick(&mut self) {
+        let hasty = self.is_planted(Planted::UnmarkBeforeBacking);
+        let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_latched()) else { return };
+        let idle = durable.regions.idle(hasty);
+        durable.unmarks.extend(idle);
+        // One that makes data durable, one that maps it.
+        durable.want(2);
+        self.flush_unflushed();
+        self.pump();
+    }
+
+    /// Where slots begin on the cache device, in bytes, if the cache was opened.
+    pub fn data_offset(&self) -> Option<u64> {
+        self.durable.as_ref().map(|durable| durable.superblock.layout.data_offset())
+    }
+
+    /// Bytes of metadata written to the cache device since the start.
+    pub fn metadata_bytes(&self) -> u64 {
+        self.durable.as_ref().map_or(0, |durable| durable.written_bytes)
+    }
+
+    /// Flush the backings of which that would make regions quiet.
+    pub(super) fn flush_unflushed(&mut self) {
+        for volume in 0..self.volumes.len() {
+            let wants = self
+                .durable
+                .as_ref()
+                .is_some_and(|durable| durable.regions.wants_flush(durable.numbers[volume]));
+            if wants {
+                self.flush_backing(VolumeId(volume as u16));
+            }
+        }
+    }
+
+    /// As many regions are marked as can be: those that are quiet make room, else flushes make some quiet.
+    pub(super) fn relieve_marks(&mut self) {
+        let Some(durable) = &mut self.durable else { return };
+        let quiet = durable.regions.quiet(durable.journal.marks_max().div_ceil(4));
+        if quiet.is_empty() {
+            return self.flush_unflushed();
+        }
+        durable.unmarks.extend(quiet);
+        durable.want(2);
+    }
+
+    /// End the marks that are to go. Blocks that were overwritten under them are freed first, and mapped again later.
+    pub(super) fn push_unmarks(&mut self) {
+        let hasty = self.is_planted(Planted::UnmarkBeforeBacking);
+        let keep = self.is_planted(Planted::UnmarkKeepsStale);
+        let Some(durable) = &mut self.durable else { return };
+        for region in std::mem::take(&mut durable.unmarks) {
+            let Some(durable) = &mut self.durable else { return };
+            if durable.full {
+                durable.unmarks.push_back(region);
+                continue;
+            }
+            let volume = durable.volumes.get(&region.volume).copied();
+            let trusted = durable.regions.is_trusted(region.volume) || volume.is_none();
+            let may = durable.frees.is_empty() && durable.regions.may_unmark(region, hasty) && trusted;
+            if may && volume.is_none_or(|volume| !self.goes_past_cache(volume)) {
+                self.unmark(region, keep);
+            }
+        }
+    }
+
+    fn unmark(&mut self, region: Region, keep: bool) {
+        for key in self.blocks_of_region(region) {
+            let Some(entry) = self.store.find(key) else { continue };
+            let slot = self.store.slot(entry);
+            let Some(durable) = &mut self.durable else { return };
+            // A dead block's data is in doubt; it leaves when nobody reads it any more.
+            let doubtful = self.store.state(entry) == State::Dead && durable.slots.is_used(slot);
+            if (doubtful || durable.slots.is_stale(slot)) && !keep && !durable.push_free_in_use(key, slot) {
+                durable.unmarks.push_back(region);
+                return;
+            }
+        }
+        let Some(durable) = &mut self.durable else { return };
+        if durable.push(Entry::Unmark { region }) {
+            durable.regions.unmarked(region);
+            self.wish_region(region);
+        } else {
+            durable.unmarks.push_back(region);
+        }
+    }
+}
+
+impl Durable {
+    /// The journal is to forget a block that stays cached. False if the journal is full.
+    fn push_free_in_use(&mut self, key: BlockKey, slot: u32) -> bool {
+        if !self.push(Entry::Free { slot }) {
+            return false;
+        }
+        self.limbo.insert((self.block_id(key), slot));
+        self.slots.unmap(slot);
+        self.said.frees.push(slot);
+        true
+    }
+}

@@ -1,0 +1,65 @@
+//! Checksums of the data in slots: which are asked for, which are known, and slots freed ahead of their use.
+
+use super::{Planted, Sums};
+use crate::store::{BlockKey, State};
+use crate::{Engine, VolumeId};
+
+/// Slots that a tenant has freed ahead of their use at most: its quota divided by this, and no more than [`AHEAD_MAX`].
+const AHEAD_SHARE: u32 = 64;
+const AHEAD_MAX: usize = 256;
+
+impl Engine {
+    /// The checksums of whole blocks `start..end` of a volume (bytes), where they are kept.
+    pub(crate) fn sums(&self, volume: VolumeId, start: u64, end: u64) -> Option<Sums> {
+        let durable = self.durable.as_deref()?;
+        debug_assert_eq!(self.block_range(volume, self.block_of(start)).0, start, "whole blocks");
+        let first = durable.block_id(BlockKey { volume, block: self.block_of(start) });
+        let salt = durable.superblock.salt();
+        Some(Sums { salt, first, block_bytes: self.config.block_bytes, bytes: (end - start) as u32 })
+    }
+
+    /// True if this is the checksum of what was written to the slot.
+    pub(crate) fn is_sum(&self, slot: u32, sum: u32) -> bool {
+        let known = self.durable.as_deref().and_then(|durable| durable.slots.sum(slot));
+        known.is_none_or(|known| known == sum) || self.is_planted(Planted::SumsIgnored)
+    }
+
+    /// A slot is about to be written with other data of its block.
+    pub(crate) fn note_overwritten(&mut self, slot: u32) {
+        if let Some(durable) = &mut self.durable {
+            durable.slots.overwrite(slot);
+        }
+    }
+
+    /// Whole blocks from `start` on were written to their slots. Their regions are not quiet: they are mapped later.
+    pub(crate) fn note_written(&mut self, volume: VolumeId, start: u64, sums: &[u32]) {
+        for (&sum, block) in sums.iter().zip(self.block_of(start)..) {
+            let found = self.store.find(BlockKey { volume, block });
+            let slot = found.filter(|&entry| self.store.state(entry) != State::Dead);
+            if let (Some(entry), Some(durable)) = (slot, &mut self.durable) {
+                durable.slots.written(self.store.slot(entry), sum);
+            }
+        }
+    }
+
+    /// A free slot gets an entry.
+    pub(crate) fn note_entered(&mut self, slot: u32) {
+        let unchecked = self.is_planted(Planted::SlotBeforeFree);
+        if let Some(durable) = self.durable.as_mut().filter(|durable| !unchecked && !durable.is_latched()) {
+            durable.slots.enter(slot);
+        }
+    }
+
+    /// Slots that are freed cannot be used before a round has said so: see to it that some always are on their way.
+    pub(crate) fn free_ahead(&mut self, tenant: usize) {
+        let Some(durable) = &mut self.durable else { return };
+        durable.want(1);
+        let ahead = (self.tenants[tenant].quota / AHEAD_SHARE) as usize;
+        let missing = ahead.min(AHEAD_MAX).saturating_sub(self.free_slots.len() + durable.freeing());
+        for _ in 0..missing {
+            if !self.evict_one(tenant) {
+                return;
+            }
+        }
+    }
+}

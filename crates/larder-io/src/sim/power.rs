@@ -1,0 +1,51 @@
+//! A simulated host whose cache survives: power cuts, restarts, clean stops.
+
+use super::{FaultModel, HostConfig, Memory, Rng, SharedSlots, SimDevice, SimHost};
+use larder_engine::Engine;
+use larder_engine::format::Layout;
+
+impl SimHost {
+    /// A host without tenants, and with room for metadata on its cache device.
+    pub fn with_metadata(config: HostConfig, layout: &Layout) -> Self {
+        Self::with_cache(config, layout.device_bytes(), layout.data_offset())
+    }
+
+    /// Add a backing of `bytes` zeroes, for an engine that comes with [`SimHost::restart`].
+    pub fn add_backing(&mut self, bytes: u64, model: FaultModel) -> &mut SimDevice {
+        let device = SimDevice::new(bytes, model, self.rng.next_u64());
+        self.backings.push(device);
+        self.backings.last_mut().expect("it was just added")
+    }
+
+    /// The power goes: requests, operations and memory are gone, and of each device's write cache any part. A sector of the cache
+    /// device may be torn; backings keep theirs whole, as guests expect. An engine has to come
+    /// with [`SimHost::restart`].
+    pub fn power_cut(&mut self, rng: &mut Rng) {
+        let Self { cache, backings, memory, .. } = self;
+        backings.iter_mut().for_each(|device| device.power_cut(memory, false, rng));
+        cache.power_cut(memory, true, rng);
+        self.memory = Memory::default();
+        self.ops.clear();
+        self.live.clear();
+        self.done.clear();
+        self.failures.clear();
+    }
+
+    /// Go on with another engine and its free pool.
+    pub fn restart(&mut self, engine: Engine, pool: SharedSlots) {
+        (self.engine, self.pool) = (engine, pool);
+        self.drain();
+    }
+
+    /// What a reactor does once a second.
+    pub fn tick(&mut self) {
+        self.engine.tick();
+        self.drain();
+    }
+
+    /// Begin a clean stop.
+    pub fn stop(&mut self) {
+        self.engine.stop();
+        self.drain();
+    }
+}
