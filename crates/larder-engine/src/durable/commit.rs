@@ -75,13 +75,13 @@ impl Engine {
     /// The block is cached as it was, the journal does not know it, and its region is quiet.
     fn is_wanted(&mut self, wish: &Wish) -> bool {
         let hasty = self.is_planted(Planted::MapBeforeBacking);
+        let blind = self.is_planted(Planted::MapBeforeFirstFlush);
         let Some(durable) = &mut self.durable else { return false };
         let Some(key) = durable.key_of(wish.block) else { return false };
         let region = durable.region_of(wish.block);
-        let quiet =
-            hasty || (durable.regions.is_trusted(wish.block.volume) && durable.regions.may_map(region));
-        let trusted = quiet && !self.goes_past_cache(key.volume);
-        trusted && self.unmapped(key) == Some(*wish)
+        let trusted = blind || durable.regions.is_trusted(wish.block.volume);
+        let quiet = hasty || (trusted && durable.regions.may_map(region));
+        quiet && !self.goes_past_cache(key.volume) && self.unmapped(key) == Some(*wish)
     }
 
     /// A block that is cached and that the journal does not map, with what is to be said of it.

@@ -95,9 +95,10 @@ impl Engine {
 
     /// It has ended: what it covers may be mapped, unless something is known against the volume.
     pub(crate) fn note_flush_ends(&mut self, volume: VolumeId, ok: bool) {
+        let forgotten = self.is_planted(Planted::FailedFlushForgotten);
         let Some(durable) = &mut self.durable else { return };
         let number = durable.numbers[volume.0 as usize];
-        let ready = durable.regions.flush_ends(number, ok);
+        let ready = durable.regions.flush_ends(number, ok || forgotten);
         if !durable.marks.is_empty() {
             durable.want(1);
         }

@@ -1,12 +1,12 @@
 //! Going on with a cache that was recovered.
 //!
 //! Volumes are found again by name, identity and size: one that differs is another volume. What is mapped of others is freed: while
-//! they are not here anyone may write to their backings. Guests wait until the superblock of the session is durable, which makes
-//! durable all that recovery has read.
+//! they are not here anyone may write to their backings. First the device is flushed, so that all that recovery has read is durable; then
+//! comes the superblock of the session, which says so. Guests wait for both.
 
 use super::round::superblock_piece;
 use super::slots::{Release, SlotTable};
-use super::{After, Durable, Phase, Regions};
+use super::{After, Durable, Phase, Planted, Regions};
 use crate::format::{
     BlockId, Contents, Piece, RecoverError, Recovered, Session, SlotState, Superblock, Ticket, Volume,
     VolumeTable, VolumeTableError,
@@ -60,7 +60,11 @@ impl Engine {
                 SlotState::Free | SlotState::Unknown => {}
             }
         }
-        self.start_step();
+        // What recovery has read may be in the device's own cache only, if the last process died: the superblock calls it durable.
+        match self.is_planted(Planted::StartUnflushed) {
+            false => self.meta_step(Vec::new(), After::Start),
+            true => self.start_step(),
+        }
         for volume in 0..self.volumes.len() {
             self.flush_backing(VolumeId(volume as u16));
         }
@@ -118,7 +122,7 @@ impl Engine {
 
     /// A slot has no entry any more. True if it may be used for something else.
     pub(crate) fn may_reuse(&mut self, key: BlockKey, slot: u32) -> bool {
-        let early = self.is_planted(super::Planted::SlotBeforeFree);
+        let early = self.is_planted(Planted::SlotBeforeFree);
         let Some(durable) = &mut self.durable else { return true };
         let block = durable.block_id(key);
         let reusable = durable.release(block, slot);

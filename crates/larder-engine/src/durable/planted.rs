@@ -17,8 +17,14 @@ pub enum Planted {
     UnmarkBeforeBacking,
     /// A mark ends while the journal maps blocks that were overwritten.
     UnmarkKeepsStale,
+    /// The session's superblock is written before what recovery has read is durable.
+    StartUnflushed,
     /// Guests are served before the superblock of the session is durable.
     ServedBeforeStart,
+    /// Blocks are mapped before the backing was flushed for the first time since the start.
+    MapBeforeFirstFlush,
+    /// Blocks are mapped although a flush of their backing has failed.
+    FailedFlushForgotten,
     /// Checksums are not compared.
     SumsIgnored,
 }

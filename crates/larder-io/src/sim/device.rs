@@ -163,15 +163,22 @@ impl SimDevice {
         done.outcome
     }
 
-    /// The power goes: operations in flight have moved as much as they like, and of what was not flushed any part is lost.
-    pub(super) fn power_cut(&mut self, memory: &mut Memory, tears: bool, rng: &mut Rng) {
+    /// Whoever asked is gone: operations in flight have moved as much as they like.
+    pub(super) fn abandon(&mut self, memory: &mut Memory, rng: &mut Rng) {
         let writes = |pending: &Pending| !matches!(pending.kind, OpKind::Read { .. } | OpKind::Flush);
         let ids: Vec<OpId> = self.pending.iter().filter(|(_, p)| writes(p)).map(|(&id, _)| id).collect();
         for id in ids {
             let sectors = extent(&self.pending[&id].kind).1 / SECTOR_BYTES;
             self.advance(id, rng.below(sectors + 1), memory);
+            self.completions += 1;
+            self.values.finish(id, self.completions, false);
         }
         self.pending.clear();
+    }
+
+    /// The power goes: operations in flight have moved as much as they like, and of what was not flushed any part is lost.
+    pub(super) fn power_cut(&mut self, memory: &mut Memory, tears: bool, rng: &mut Rng) {
+        self.abandon(memory, rng);
         self.volatile.clear();
         self.values.cut(&mut self.bytes, tears, rng);
     }

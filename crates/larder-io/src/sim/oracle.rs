@@ -57,6 +57,15 @@ impl Oracle {
         self.volumes.push(vec![vec![first]; sectors as usize]);
     }
 
+    /// All requests are gone, without an answer: what they wrote may have taken effect.
+    pub fn abandon(&mut self) {
+        self.now += 1;
+        self.live.clear();
+        let now = self.now;
+        let open = self.volumes.iter_mut().flatten().flatten().filter(|version| version.end == NEVER);
+        open.for_each(|version| version.end = now);
+    }
+
     /// The power went: all requests are gone, and each sector has one of these values.
     pub fn restart(&mut self, values: &[Vec<Vec<Generation>>]) {
         let version = |&value: &Generation| Version { value, writer: None, begin: 0, end: 0, dead_at: NEVER };

@@ -24,6 +24,18 @@ impl SimHost {
         let Self { cache, backings, memory, .. } = self;
         backings.iter_mut().for_each(|device| device.power_cut(memory, false, rng));
         cache.power_cut(memory, true, rng);
+        self.forget();
+    }
+
+    /// The engine dies, and the devices live on: requests and memory are gone; of each operation in flight any part takes effect,
+    /// and nothing else is lost. An engine has to come with [`SimHost::restart`].
+    pub fn kill(&mut self, rng: &mut Rng) {
+        let Self { cache, backings, memory, .. } = self;
+        backings.iter_mut().chain([cache]).for_each(|device| device.abandon(memory, rng));
+        self.forget();
+    }
+
+    fn forget(&mut self) {
         self.memory = Memory::default();
         self.ops.clear();
         self.live.clear();

@@ -102,6 +102,15 @@ impl Survivors {
         }
     }
 
+    /// All requests are gone, without an answer; devices have lost nothing.
+    pub fn abandon(&mut self) {
+        self.now += 1;
+        self.begun.clear();
+        let now = self.now;
+        let open = self.volumes.iter_mut().flatten().flatten().filter(|kept| kept.end == NEVER);
+        open.for_each(|kept| kept.end = now);
+    }
+
     /// The power goes: the values that each sector may have now.
     pub fn cut(&mut self) -> Vec<Vec<Vec<Generation>>> {
         self.begun.clear();

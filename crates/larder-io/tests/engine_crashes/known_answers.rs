@@ -3,12 +3,12 @@
 use crate::rig::{CrashRig, Plan};
 use larder_engine::format::Shape;
 use larder_engine::{OpenError, Planted, SECTOR_BYTES, VolumeId, WritePolicy};
-use larder_io::sim::{FaultKind, SharedSlots, ask};
+use larder_io::sim::{FaultKind, FaultModel, SharedSlots, ask};
 
-const BLOCK: u64 = 4096;
-const VOLUME: VolumeId = VolumeId(0);
+pub const BLOCK: u64 = 4096;
+pub const VOLUME: VolumeId = VolumeId(0);
 
-fn plan(blocks: u64) -> Plan {
+pub fn plan(blocks: u64) -> Plan {
     Plan {
         shape: Shape {
             block_bytes: 4096,
@@ -22,6 +22,8 @@ fn plan(blocks: u64) -> Plan {
         tenants: vec![(blocks as u32, WritePolicy::WriteThrough)],
         volumes: vec![(0, blocks * BLOCK)],
         seed: 5,
+        backing: FaultModel::default(),
+        cache: FaultModel::default(),
         planted: None,
     }
 }
@@ -36,7 +38,7 @@ fn warm(blocks: u64) -> CrashRig {
 }
 
 /// Let a few seconds pass.
-fn tend(rig: &mut CrashRig) {
+pub fn tend(rig: &mut CrashRig) {
     for _ in 0..6 {
         rig.tick();
         rig.settle();

@@ -5,7 +5,7 @@ use larder_engine::format::{
     Layout, Recovered, Severity, Shape, SlotState, Superblock, Uuid, Volume, format, recover,
 };
 use larder_engine::{
-    Engine, EngineConfig, IoError, OpenError, Planted, Request, SECTOR_BYTES, TenantId, TenantStats,
+    DeviceOp, Engine, EngineConfig, OpenError, Planted, Request, SECTOR_BYTES, TenantId, TenantStats,
     VolumeId, WritePolicy,
 };
 use larder_io::sim::{
@@ -30,6 +30,10 @@ pub struct Plan {
     pub volumes: Vec<(usize, u64)>,
     /// Seed of all that is random.
     pub seed: u64,
+    /// How the backings behave.
+    pub backing: FaultModel,
+    /// How the cache device behaves.
+    pub cache: FaultModel,
     /// A bug to be found.
     pub planted: Option<Planted>,
 }
@@ -50,7 +54,6 @@ impl CrashRig {
     pub fn new(plan: Plan) -> Self {
         let mut rng = Rng::new(plan.seed);
         let layout = Layout::new(plan.shape).expect("the plan has a possible shape");
-        let model = FaultModel { power_cuts: true, ..FaultModel::default() };
         let config = HostConfig {
             engine: EngineConfig {
                 block_bytes: plan.shape.block_bytes,
@@ -58,7 +61,7 @@ impl CrashRig {
                 cache_blocks: plan.shape.slots,
             },
             seed: rng.next_u64(),
-            cache: model.clone(),
+            cache: FaultModel { power_cuts: true, ..plan.cache.clone() },
             take_max: usize::MAX,
         };
         let mut host = SimHost::with_metadata(config, &layout);
@@ -71,7 +74,8 @@ impl CrashRig {
         for (number, &(_, bytes)) in plan.volumes.iter().enumerate() {
             let mut content = vec![0; bytes as usize];
             stamp::fill(VolumeId(number as u16), 0, FIRST, &mut content);
-            host.add_backing(bytes, model.clone()).content_mut().write(0, &content);
+            let model = FaultModel { power_cuts: true, ..plan.backing.clone() };
+            host.add_backing(bytes, model).content_mut().write(0, &content);
             oracle.add_volume(bytes / SECTOR_BYTES);
             survivors.add_volume(bytes / SECTOR_BYTES);
         }
@@ -157,6 +161,20 @@ impl CrashRig {
         panic!("the host never comes to rest");
     }
 
+    /// Let everything in flight end but these operations.
+    pub fn settle_but(&mut self, keep: impl Fn(&DeviceOp) -> bool) {
+        while let Some(next) = self.host.pending().into_iter().find(|pending| !keep(&pending.op)) {
+            self.host.finish(next.op.id);
+            self.check();
+        }
+    }
+
+    /// Evict what has to go.
+    pub fn trim(&mut self) {
+        self.host.trim(1000);
+        self.check();
+    }
+
     /// What a reactor does once a second.
     pub fn tick(&mut self) {
         self.host.tick();
@@ -185,6 +203,14 @@ impl CrashRig {
         self.start();
     }
 
+    /// The process dies, and another one takes over.
+    pub fn kill(&mut self) {
+        self.host.kill(&mut self.rng);
+        self.oracle.abandon();
+        self.survivors.abandon();
+        self.start();
+    }
+
     /// Stop cleanly; the volume has this many bytes when the engine starts again.
     pub fn resize(&mut self, volume: usize, bytes: u64) {
         self.settle();
@@ -203,12 +229,18 @@ impl CrashRig {
         self.host.stop();
         self.settle();
         assert!(self.host.engine().is_stopped(), "the engine comes to an end");
-        if self.rng.chance(0.5) {
+        let cut = self.rng.chance(0.5);
+        if cut {
             self.host.power_cut(&mut self.rng);
         }
-        self.survivors.cut();
+        self.restarted(cut);
         self.start();
-        assert_eq!(self.cached(), before, "a clean stop keeps the cache");
+        let sound = [&self.plan.backing, &self.plan.cache].into_iter().all(|m| *m == FaultModel::default());
+        assert!(
+            !sound || self.cached() == before,
+            "a clean stop keeps the cache of {before:?}: {:?}",
+            self.cached()
+        );
     }
 
     /// Blocks cached by each tenant.
@@ -240,6 +272,16 @@ impl CrashRig {
         }
     }
 
+    /// A clean stop has flushed the backings: a cut after it loses nothing, unless a flush failed.
+    fn restarted(&mut self, cut: bool) {
+        let sound = self.plan.backing == FaultModel::default();
+        match cut {
+            true if sound => drop(self.survivors.cut()),
+            true => self.forget(),
+            false => {}
+        }
+    }
+
     /// A cut has ended all requests.
     fn forget(&mut self) {
         self.oracle.restart(&self.survivors.cut());
@@ -249,7 +291,8 @@ impl CrashRig {
         for Done { request, result, data } in self.host.take_done() {
             self.oracle.end(&request, result, &data);
             self.survivors.end(&request, result.is_ok(), &data);
-            assert!(result != Err(IoError::Io), "the devices are sound: {request:?}");
+            let sound = self.plan.backing == FaultModel::default();
+            assert!(!sound || result.is_ok(), "the backings are sound: {request:?}");
         }
         let engine = self.host.engine();
         engine.self_check();
