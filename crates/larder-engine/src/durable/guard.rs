@@ -72,11 +72,11 @@ impl Engine {
     /// True if the journal may map a block of this region that the part touches, now or after a crash.
     fn maps_any(&self, part: &Part, region: Region) -> bool {
         let Some(durable) = &self.durable else { return false };
-        let touched = self.blocks_of(part.start, part.end);
-        self.blocks_of_region(region)
-            .skip_while(|key| key.block < touched.start)
-            .take_while(|key| key.block < touched.end)
-            .any(|key| self.is_mapped(durable, key))
+        let (touched, size) =
+            (self.blocks_of(part.start, part.end), u64::from(durable.superblock.region_blocks));
+        let first = touched.start.max(region.region * size);
+        let end = touched.end.min((region.region + 1) * size);
+        (first..end).any(|block| self.is_mapped(durable, BlockKey { volume: part.volume, block }))
     }
 
     fn is_mapped(&self, durable: &Durable, key: BlockKey) -> bool {
