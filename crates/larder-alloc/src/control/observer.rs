@@ -59,7 +59,7 @@ impl Observer {
             .flatten();
         let (measured, latencies) = (Measured::default(), None);
         Self {
-            gathered: Vec::with_capacity(TOGETHER),
+            gathered: Vec::new(),
             analyzer,
             bank,
             measured,
@@ -137,7 +137,8 @@ impl Observer {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.analyzer.as_ref().map_or(0, Analyzer::memory_bytes)
+        self.gathered.capacity() * size_of::<BlockRequest>()
+            + self.analyzer.as_ref().map_or(0, Analyzer::memory_bytes)
             + self.bank.as_ref().map_or(0, Bank::memory_bytes)
     }
 
