@@ -208,9 +208,12 @@ pub enum IoError {
 /// Smallest unit of a guest request.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// What happens to writes. Neither policy ever holds dirty data.
+/// What happens to writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WritePolicy {
+    /// Write-back: a write goes to the cache alone, and to the backing later. Only where the cache is kept
+    /// ([`crate::Engine::open_cache`]); elsewhere it is write-through.
+    WriteBack,
     /// Write-through: a write goes to the backing and to the cache.
     WriteThrough,
     /// Read-only: a write goes to the backing and invalidates.
@@ -218,9 +221,10 @@ pub enum WritePolicy {
 }
 
 impl WritePolicy {
-    /// The name used in configuration and status: `wt`, `ro`.
+    /// The name used in configuration and status: `wb`, `wt`, `ro`.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::WriteBack => "wb",
             Self::WriteThrough => "wt",
             Self::ReadOnly => "ro",
         }

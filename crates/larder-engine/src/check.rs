@@ -17,7 +17,8 @@ impl Engine {
         let staged: u64 = self.stages.iter().map(|(_, &bytes)| u64::from(bytes)).sum();
         assert_eq!(staged, self.stage_bytes, "staging bytes are counted");
         assert_eq!(self.volumes.iter().map(|v| v.fills.len()).sum::<usize>(), self.fills.len());
-        if self.guests.is_empty() && self.fills.is_empty() {
+        self.check_dirty();
+        if self.guests.is_empty() && self.fills.is_empty() && !self.is_cleaning() {
             self.check_idle();
         }
     }
@@ -53,15 +54,27 @@ impl Engine {
         }
     }
 
+    /// Dirty blocks are counted, and wait to be written back.
+    fn check_dirty(&self) {
+        let mut dirty = vec![0; self.volumes.len()];
+        for entry in 0..self.store.numbers() {
+            let Some(key) = self.store.key_of_number(entry) else { continue };
+            dirty[usize::from(key.volume.0)] += u32::from(self.store.state(entry) == State::Dirty);
+        }
+        for (volume, dirty) in self.volumes.iter().zip(dirty) {
+            assert_eq!(volume.dirty, dirty, "dirty blocks are counted");
+        }
+    }
+
     fn check_idle(&self) {
         let metadata = self.durable.as_ref().map_or(0, |durable| durable.writes_in_flight());
         assert!(self.parts.is_empty() && self.stages.len() == metadata && self.granted.is_empty());
-        assert!(self.merges.is_empty());
+        assert!(self.merges.is_empty() && self.outs.is_empty());
         assert!(self.volumes.iter().all(|v| v.locks.is_idle()), "locks outlive their owners");
         for entry in 0..self.store.numbers() {
             if let Some(key) = self.store.key_of_number(entry) {
                 let state = self.store.state(entry);
-                let settled = matches!(state, State::Valid | State::Dead | State::Ghost);
+                let settled = matches!(state, State::Valid | State::Dead | State::Ghost | State::Dirty);
                 assert!(settled, "{key:?} is {state:?} though nothing runs");
             }
         }

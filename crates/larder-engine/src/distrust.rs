@@ -27,6 +27,7 @@ impl Engine {
         self.sweeps.retain(|sweep| sweep.volume != volume);
         self.sweeps.push(Sweep { volume, next: 0, left_one: false });
         self.trim_due = true;
+        self.clean_again(volume);
     }
 
     /// Go on with the sweeps. True if there is more to look at; false also where only blocks in use are left.
@@ -53,7 +54,12 @@ impl Engine {
     /// Drop an entry if it is of this volume. False if it must stay for now.
     fn sweep_entry(&mut self, volume: VolumeId, entry: u32) -> bool {
         match self.store.key_of_number(entry) {
-            Some(key) if key.volume == volume && self.store.state(entry) == State::Ghost => true,
+            // Only the cache has what is dirty.
+            Some(key)
+                if key.volume == volume && matches!(self.store.state(entry), State::Ghost | State::Dirty) =>
+            {
+                true
+            }
             Some(key) if key.volume == volume && self.is_in_use(entry) => false,
             Some(key) if key.volume == volume => {
                 let was_live = self.store.state(entry) != State::Dead;

@@ -1,4 +1,5 @@
-//! Flushes: every write completed so far is on the backing, so the backing's own cache is all there is to flush.
+//! Flushes: what was written to the backing is flushed there; then, where the cache is kept, the request waits for what the journal is to
+//! say of dirty blocks (`durable`). A backing to which no guest's write has gone needs no flush.
 //!
 //! One flush of a backing is in flight at a time. Those that arrive meanwhile wait for the next one, which serves them all: the running one
 //! may have begun before a write that they must cover.
@@ -28,11 +29,20 @@ impl Flushes {
 
 impl Engine {
     pub(crate) fn flush(&mut self, volume: VolumeId, request: RequestId) {
+        if !self.needs_backing_flush(volume) {
+            return self.reply_when_durable(volume, request);
+        }
         let flushes = &mut self.volume_mut(volume).flushes;
         flushes.waiting.push(request);
         if !flushes.busy {
             self.start_flush(volume);
         }
+    }
+
+    /// False where all that guests have written since the last flush is in the cache.
+    fn needs_backing_flush(&self, volume: VolumeId) -> bool {
+        let state = self.volume(volume);
+        !self.writes_back(volume) || state.unflushed || state.flushes.busy || self.owes(volume)
     }
 
     /// Flush a backing for the cache's own sake.
@@ -50,6 +60,7 @@ impl Engine {
         flushes.busy = !flushes.running.is_empty() || flushes.again;
         flushes.again = false;
         if flushes.busy {
+            self.volume_mut(volume).unflushed = false;
             self.note_flush_begins(volume);
             self.device(Target::Backing(volume), OpKind::Flush, Op::Flush { volume });
         }
@@ -58,12 +69,16 @@ impl Engine {
     pub(crate) fn end_flush(&mut self, volume: VolumeId, result: Result<(), IoError>) {
         if result.is_err() {
             self.stats_mut(volume).backing_errors += 1;
+            self.volume_mut(volume).unflushed = true;
             self.distrust(volume);
         }
         self.note_flush_ends(volume, result.is_ok());
         let mut done = std::mem::take(&mut self.volume_mut(volume).flushes.running);
         for request in done.drain(..) {
-            self.reply(request, result);
+            match result {
+                Ok(()) => self.reply_when_durable(volume, request),
+                Err(_) => self.reply(request, result),
+            }
         }
         // Given back empty, to be swapped in again without a new allocation.
         self.volume_mut(volume).flushes.running = done;

@@ -13,13 +13,14 @@
 //!   (`fill.rs`), or is read past the cache where it may not enter.
 //! * **write** (`write.rs`): goes to the backing; under `wt` also to the slot of a cached block, and a whole absent block is admitted; under
 //!   `ro` the block is invalidated.
+//!   `wb` to a slot alone (`write_back.rs`), and to the backing only where the cache cannot take it (`out.rs`). The cleaner (`clean`) writes it back.
 //! * **discard, write-zeroes** (`range.rs`): go to the backing; the blocks are invalidated.
 //!
 //! A fill holds a shared lock of its own on whole blocks until its data is in the cache. So a write never runs beside the fill of its
 //! block, and old bytes cannot land in the cache after new ones. The lock also is what pins: a block on which anyone holds a lock is never
 //! evicted (`partition.rs`), so a slot is never reused while an operation on it is in flight.
 //!
-//! The backing always holds the truth: under both policies a write is complete only when the backing has it. Hence any doubt about a slot (an error of the
+//! But for dirty blocks the backing holds the truth: under `wt` and `ro` a write is complete only when the backing has it. Hence any doubt about a slot (an error of the
 //! cache device, a failed write) is settled by dropping the entry, and any doubt about a backing (a failed flush) by dropping all of its (`distrust.rs`).
 //!
 //! A cache that was opened ([`Engine::open_cache`]) is kept over stops and crashes (`durable`). Then every block has a checksum: hits are read as
@@ -27,6 +28,7 @@
 
 mod api;
 mod check;
+mod clean;
 mod distrust;
 mod durable;
 mod fill;
@@ -35,6 +37,7 @@ pub mod format;
 mod locks;
 mod merge;
 mod ops;
+mod out;
 mod partition;
 mod range;
 mod read;
@@ -42,13 +45,16 @@ mod request;
 mod stats;
 mod store;
 mod write;
+mod write_back;
 
 pub use api::*;
+pub use clean::DirtyLimits;
 pub use durable::{OpenError, Planted, Sums};
 pub use larder_policy::spec::CachingSpec;
 pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};
 pub use stats::TenantStats;
 
+use clean::Cleaner;
 use distrust::Sweep;
 use durable::Durable;
 use fill::Fill;
@@ -59,9 +65,10 @@ use larder_policy::{Chunked, List, Node, Replacement};
 use locks::{Owner, RangeLocks};
 use merge::Merge;
 use ops::{Op, StagedRead};
+use out::Out;
 use request::{Guest, Part};
 use slab::Slab;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use store::Store;
 
 /// Where slots of the cache device come from and go back to: the free pool that all engines of a host share.
@@ -104,6 +111,7 @@ struct Tenant {
     /// Its dead entries, the first to leave.
     dead: List,
     stats: TenantStats,
+    dirty_limits: DirtyLimits,
 }
 
 /// One volume.
@@ -117,6 +125,12 @@ struct Volume {
     flushes: Flushes,
     /// The backing may have lost writes: the cache is not used until nothing old is left in it.
     distrusted: bool,
+    /// Blocks newer on the cache device than on the backing.
+    dirty: u32,
+    /// A guest's write to the backing has ended that no flush covers.
+    unflushed: bool,
+    /// The cache device failed with data that the backing does not have: nothing is served.
+    failed: bool,
 }
 
 /// The state machine. One reactor owns it, with all the volumes of its tenants; only the free pool is shared.
@@ -147,6 +161,9 @@ pub struct Engine {
     sweeps: Vec<Sweep>,
     /// True while a tenant may be above its quota, slots may be surplus, or a sweep is under way.
     trim_due: bool,
+    /// Writes that go to the backing where the cache cannot take them, by their part.
+    outs: BTreeMap<u32, Vec<Out>>,
+    cleaner: Cleaner,
     /// What keeps the cache over a stop, where it is kept.
     durable: Option<Box<Durable>>,
     #[cfg(feature = "planted")]
@@ -183,6 +200,8 @@ impl Engine {
             cache_failed: false,
             sweeps: Vec::new(),
             trim_due: false,
+            outs: BTreeMap::new(),
+            cleaner: Cleaner::default(),
             durable: None,
             #[cfg(feature = "planted")]
             planted: None,
@@ -227,7 +246,11 @@ impl Engine {
             fills: Vec::new(),
             flushes: Flushes::default(),
             distrusted: false,
+            dirty: 0,
+            unflushed: false,
+            failed: false,
         });
+        self.cleaner.add_volume();
         id
     }
 
@@ -258,6 +281,12 @@ impl Engine {
             Op::PartCache { part, start, end } => self.end_write_through(part, start, end, result, sums),
             Op::FillRead { fill } => self.end_fill_read(fill, result),
             Op::FillWrite { fill, from, to } => self.end_fill_write(fill, from, to, result, sums),
+            Op::PartDirty { part, start, end, slot } => {
+                self.end_dirty_write(part, (start, end), slot, result, sums)
+            }
+            Op::PartOut { part, out } => self.end_out(part, out, result),
+            Op::CleanRead { run, from, to } => self.end_clean_read(run, from..to, result, sums),
+            Op::CleanWrite { run } => self.end_clean_write(run, result),
             Op::MergeRead { merge } => self.end_merge_read(merge, result, sums),
             Op::MergeWrite { merge } => self.end_merge_write(merge, result, sums),
             Op::Flush { volume } => self.end_flush(volume, result),
@@ -265,6 +294,7 @@ impl Engine {
             Op::MetaFlush => self.end_meta_flush(result),
         }
         self.run_granted();
+        self.clean();
         self.pump();
     }
 
@@ -286,6 +316,7 @@ impl Engine {
     /// Change a tenant's write policy, for the writes that start after it.
     pub fn set_write_policy(&mut self, tenant: TenantId, policy: WritePolicy) {
         self.tenants[tenant.0 as usize].policy = policy;
+        self.cleaner.look();
     }
 
     /// Start a device operation.
@@ -321,9 +352,24 @@ impl Engine {
         self.stats_mut(volume).cache_errors += 1;
         self.cache_errors_in_row += 1;
         if self.cache_errors_in_row >= CACHE_ERRORS_MAX {
-            self.cache_failed = true;
-            self.trim_due = true;
+            self.give_cache_up();
         }
+    }
+
+    /// The cache device is not used any more. Volumes of which it alone has data are not served: without it they are not what their guests wrote.
+    pub(crate) fn give_cache_up(&mut self) {
+        self.cache_failed = true;
+        self.trim_due = true;
+        for volume in 0..self.volumes.len() {
+            let owes = self.owes(VolumeId(volume as u16));
+            let volume = &mut self.volumes[volume];
+            volume.failed |= volume.dirty > 0 || owes;
+        }
+    }
+
+    /// What a request of a volume is told that can no longer be waited for.
+    pub(crate) fn served(&self, volume: VolumeId) -> Result<(), IoError> {
+        if self.volume(volume).failed { Err(IoError::Io) } else { Ok(()) }
     }
 
     fn volume(&self, volume: VolumeId) -> &Volume {

@@ -13,11 +13,12 @@ pub(crate) const HELD_MAX: usize = 256;
 /// Waiters looked at when a lock is released: bounds the work when everything conflicts.
 const LOOKAHEAD: usize = 64;
 
-/// Who holds a lock: a part of a guest request, or a fill.
+/// Who holds a lock: a part of a guest request, a fill, or the cleaner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Part(u32),
     Fill(u32),
+    Clean(u32),
 }
 
 #[derive(Clone, Copy, Debug)]

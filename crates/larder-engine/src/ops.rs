@@ -1,5 +1,6 @@
 //! What each device operation in flight is for.
 
+use crate::out::Out;
 use crate::{StageId, VolumeId};
 
 /// What a device operation in flight is for; byte ranges are of the volume.
@@ -26,6 +27,27 @@ pub(crate) enum Op {
         part: u32,
         start: u64,
         end: u64,
+    },
+    /// A part writes `start..end` to slots of their own, from this one on.
+    PartDirty {
+        part: u32,
+        start: u64,
+        end: u64,
+        slot: u32,
+    },
+    /// A part's write to the backing where the cache could not take it.
+    PartOut {
+        part: u32,
+        out: Out,
+    },
+    /// The cleaner reads blocks `from..to` (counted within its run); writes the run to the backing.
+    CleanRead {
+        run: u32,
+        from: u32,
+        to: u32,
+    },
+    CleanWrite {
+        run: u32,
     },
     /// A merge reads the block from its slot; writes it back.
     MergeRead {

@@ -6,13 +6,14 @@
 
 use crate::locks::Owner;
 use crate::store::{BlockKey, EntryId, State, Store};
-use crate::{CachingSpec, Engine, Tenant, TenantId, TenantStats, Volume, VolumeId, WritePolicy};
+use crate::{CachingSpec, DirtyLimits, Engine, Tenant, TenantId, TenantStats, Volume, VolumeId, WritePolicy};
 use larder_policy::admission::{Admission, AnyAdmission};
 use larder_policy::any::AnyReplacement;
 use larder_policy::index::hash;
 use larder_policy::replacement::PIN_REACH;
 use larder_policy::spec::{AdmissionSpec, PolicySpec};
 use larder_policy::{Chunked, Handle, List, Node, Nodes, Replacement};
+use std::cell::RefCell;
 
 /// Slots taken from the free pool at a time.
 const TAKE: usize = 64;
@@ -87,8 +88,8 @@ impl Engine {
     }
 
     /// Blocks newer on the cache device than on the backing. Neither `wt` nor `ro` has a path that makes any: a write completes only when the backing has it.
-    pub fn dirty(&self, _tenant: TenantId) -> u32 {
-        0
+    pub fn dirty(&self, tenant: TenantId) -> u32 {
+        self.volumes.iter().filter(|volume| volume.tenant == tenant).map(|volume| volume.dirty).sum()
     }
 
     /// True once the cache device failed so often in a row that it is no longer used.
@@ -102,7 +103,12 @@ impl Engine {
         let policies: usize = self.tenants.iter().map(policies).sum();
         let slots = self.free_slots.capacity() * size_of::<u32>();
         let durable = self.durable.as_ref().map_or(0, |durable| durable.memory_bytes());
-        self.store.memory_bytes() + self.nodes.memory_bytes() + slots + policies + durable
+        self.cleaner.memory_bytes()
+            + self.store.memory_bytes()
+            + self.nodes.memory_bytes()
+            + slots
+            + policies
+            + durable
     }
 
     pub(crate) fn stats_mut(&mut self, volume: VolumeId) -> &mut TenantStats {
@@ -122,7 +128,7 @@ impl Engine {
         tenant.admission = AnyAdmission::new(&caching.admission(), tenant.quota, seed);
     }
 
-    fn tenant_of(&self, volume: VolumeId) -> usize {
+    pub(crate) fn tenant_of(&self, volume: VolumeId) -> usize {
         self.volume(volume).tenant.0 as usize
     }
 
@@ -271,6 +277,9 @@ impl Engine {
     /// Remove an entry on whose slot nothing is in flight; the slot is free.
     pub(crate) fn remove_entry(&mut self, entry: EntryId) {
         let state = self.store.state(entry);
+        if state == State::Dirty {
+            self.count_clean(self.store.key(entry));
+        }
         let (tenant, mut nodes, _) = self.parts_of(self.tenant_of(self.store.key(entry).volume));
         match state {
             State::Dead => tenant.dead.remove(&mut nodes, entry),
@@ -294,13 +303,27 @@ impl Engine {
 
     /// Take a slot from a tenant: that of a dead block, else of the block that its policy gives up. False if none is within reach.
     pub(crate) fn evict_one(&mut self, tenant: usize) -> bool {
+        let evicts_dirty = self.is_planted(crate::Planted::DirtyEvicted);
         let (t, mut nodes, pins) = self.parts_of(tenant);
         let pinned = |nodes: &EntryNodes<'_>, entry| pins.hold(nodes.store.key(entry));
         if let Some(dead) = t.dead.oldest_unpinned(&nodes, PIN_REACH, pinned) {
             self.remove_entry(dead);
             return true;
         }
-        let Some(out) = t.replacement.evict(&mut nodes, pinned) else { return false };
+        let dirty = RefCell::new(Vec::new());
+        let stays = |nodes: &EntryNodes<'_>, entry| {
+            let is_dirty = nodes.store.state(entry) == State::Dirty && !evicts_dirty;
+            if is_dirty {
+                dirty.borrow_mut().push(nodes.store.key(entry));
+            }
+            is_dirty || pins.hold(nodes.store.key(entry))
+        };
+        let out = t.replacement.evict(&mut nodes, stays);
+        self.clean_first(dirty.into_inner());
+        let Some(out) = out else { return false };
+        if self.store.state(out.handle) == State::Dirty {
+            self.count_clean(self.store.key(out.handle));
+        }
         if self.store.state(out.handle) == State::Valid && !self.cache_failed {
             self.tenants[tenant].stats.evictions += 1;
         }
@@ -332,6 +355,23 @@ impl Engine {
         !self.free_slots.is_empty()
     }
 
+    /// A slot for newer data of a block that a tenant holds: the partition does not grow, the slot of the older data will be free.
+    pub(crate) fn spare_slot(&mut self, tenant: usize) -> Option<u32> {
+        if self.free_slots.is_empty() {
+            self.pool.take(TAKE, &mut self.free_slots);
+            self.free_slots.reverse();
+        }
+        if self.free_slots.is_empty() {
+            self.evict_one(tenant);
+        }
+        if self.free_slots.len() < TAKE {
+            self.free_ahead(tenant);
+        }
+        let slot = self.free_slots.pop()?;
+        self.note_entered(slot);
+        Some(slot)
+    }
+
     /// Blocks that the tenants here may still add.
     fn room(&self) -> usize {
         (0..self.tenants.len())
@@ -340,7 +380,7 @@ impl Engine {
     }
 
     fn give_surplus(&mut self) {
-        let keep = self.room();
+        let keep = self.room() + if self.durable.is_some() { TAKE } else { 0 };
         if self.free_slots.len() > keep {
             let mut surplus = self.free_slots.split_off(keep);
             self.pool.give(&mut surplus);
@@ -357,6 +397,7 @@ impl Tenant {
             admission: AnyAdmission::new(&AdmissionSpec::Always, quota, 0),
             dead: List::new(),
             stats: TenantStats::default(),
+            dirty_limits: DirtyLimits::default(),
         }
     }
 

@@ -12,6 +12,8 @@ use crate::{
 pub(crate) enum Class {
     /// From this slot of the cache device.
     Hit(u32),
+    /// Likewise, and from nowhere else.
+    Dirty(u32),
     /// From a fill that is under way.
     Attach(u32),
     /// From the backing, into the cache: this entry was admitted for it.
@@ -24,7 +26,7 @@ impl Class {
     /// True if the next block can be served by the same operation.
     fn continues(self, next: Self) -> bool {
         match (self, next) {
-            (Self::Hit(slot), Self::Hit(next)) => slot + 1 == next,
+            (Self::Hit(slot), Self::Hit(next)) | (Self::Dirty(slot), Self::Dirty(next)) => slot + 1 == next,
             (Self::Attach(fill), Self::Attach(next)) => fill == next,
             (Self::Fill(_), Self::Fill(_)) | (Self::Bypass, Self::Bypass) => true,
             _ => false,
@@ -56,11 +58,11 @@ impl Engine {
 
     fn class_of(&mut self, part_id: u32, part: &Part, block: u64) -> Class {
         let key = BlockKey { volume: part.volume, block };
-        let bypass = self.goes_past_cache(part.volume);
+        let bypass = self.goes_past_cache(part.volume) && !self.is_dirty(key);
         let class = if bypass { Class::Bypass } else { self.look_up(part_id, part, key) };
         let stats = self.stats_mut(part.volume);
         match class {
-            Class::Hit(_) | Class::Attach(_) => stats.read_hits += 1,
+            Class::Hit(_) | Class::Dirty(_) | Class::Attach(_) => stats.read_hits += 1,
             Class::Fill(_) | Class::Bypass => stats.read_misses += 1,
         }
         class
@@ -72,6 +74,7 @@ impl Engine {
                 self.touch(key.volume, entry);
                 match self.store.state(entry) {
                     State::Valid => Class::Hit(self.store.slot(entry)),
+                    State::Dirty => Class::Dirty(self.store.slot(entry)),
                     State::Filling => self.fill_of(key).map_or(Class::Bypass, Class::Attach),
                     State::Writing => unreachable!("a shared lock keeps writes of the block out"),
                     State::Dead | State::Ghost => unreachable!("such an entry is not live"),
@@ -96,7 +99,7 @@ impl Engine {
         let start = part.start.max(first * self.block_bytes());
         let end = part.end.min((first + run.len() as u64) * self.block_bytes());
         match run[0] {
-            Class::Hit(slot) => self.start_hit(part_id, part, start, end, slot),
+            Class::Hit(slot) | Class::Dirty(slot) => self.start_hit(part_id, part, start, end, slot),
             Class::Attach(fill) => self.attach(fill, part_id, start, end),
             Class::Bypass => self.start_bypass(part_id, start, end),
             Class::Fill(_) => {
@@ -125,7 +128,7 @@ impl Engine {
             let kind = OpKind::Read { offset, len, buf: part.buf(start) };
             return self.device_summed(Target::Cache, kind, sums, op);
         }
-        if self.stage_bytes + (to - from) > STAGE_BYTES_MAX {
+        if self.stage_bytes + (to - from) > STAGE_BYTES_MAX && !self.any_dirty(part.volume, start, end) {
             self.parts[part_id as usize].pending -= 1;
             self.hits_to_misses(part.volume, start, end);
             return self.start_bypass(part_id, start, end);
@@ -160,8 +163,8 @@ impl Engine {
         self.device(Target::Backing(part.volume), kind, Op::PartRead { part: part_id });
     }
 
-    /// A read of the cache device ended. If it failed, or a checksum does, the backing has the same data: the guest never sees the
-    /// error.
+    /// A read of the cache device ended. If it failed, or a checksum does, the backing has the same data, and the guest never sees the
+    /// error; unless a block is dirty.
     pub(crate) fn end_hit(
         &mut self,
         part_id: u32,
@@ -181,7 +184,9 @@ impl Engine {
             }
             self.free_stage(stage);
         }
-        if result.is_err() {
+        if !sound && self.any_dirty(part.volume, start, end) {
+            self.parts[part_id as usize].error.get_or_insert(IoError::Io);
+        } else if result.is_err() {
             self.hit_to_miss(part_id, &part, start, end);
         } else if !sound {
             self.hits_to_misses(part.volume, start, end);
@@ -197,7 +202,11 @@ impl Engine {
             if !self.is_sum(slot, sum) {
                 sound = false;
                 self.stats_mut(part.volume).checksum_errors += 1;
-                self.invalidate(BlockKey { volume: part.volume, block }, Owner::Part(part_id));
+                let key = BlockKey { volume: part.volume, block };
+                match self.is_dirty(key) {
+                    true => self.note_lost(key),
+                    false => self.invalidate(key, Owner::Part(part_id)),
+                }
             }
         }
         sound

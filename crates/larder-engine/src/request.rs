@@ -43,6 +43,8 @@ pub(crate) struct Part {
     pub pending: u32,
     /// Announced to the regions that it writes, which are told of its end.
     pub guarded: bool,
+    /// A write to the cache alone.
+    pub back: bool,
     /// Marks that it waits for.
     pub marks: u32,
     pub error: Option<IoError>,
@@ -67,6 +69,10 @@ impl Engine {
         if self.durable.as_ref().is_some_and(|durable| durable.is_stopping()) {
             return self.reply(request.id, Err(IoError::Io));
         }
+        if self.volume(request.volume).failed {
+            return self.reply(request.id, Err(IoError::Io));
+        }
+        self.cleaner.guest_came();
         if request.kind == RequestKind::Flush {
             return self.flush(request.volume, request.id);
         }
@@ -77,12 +83,14 @@ impl Engine {
         let id = self.guests.insert(guest) as u32;
         self.start_parts(id);
         self.run_granted();
+        self.clean();
     }
 
     /// Requests and fills in flight: zero when nothing is outstanding.
     pub fn in_flight(&self) -> usize {
         let flushes: usize = self.volumes.iter().map(|v| v.flushes.in_flight()).sum();
-        self.guests.len() + self.fills.len() + flushes
+        let waiting = self.durable.as_ref().map_or(0, |durable| durable.waiters());
+        self.guests.len() + self.fills.len() + flushes + waiting
     }
 
     fn admissible(&self, request: &Request) -> Result<(), IoError> {
@@ -118,8 +126,13 @@ impl Engine {
     fn lock_part(&mut self, part: Part) {
         let owner = Owner::Part(self.parts.insert(part) as u32);
         let exclusive = part.kind != RequestKind::Read;
+        // Where blocks have checksums, a write of a part of one is a write of all of it.
+        let (start, end) = match exclusive && self.durable.is_some() {
+            true => self.whole_blocks(part.volume, part.start, part.end),
+            false => (part.start, part.end),
+        };
         let locks = &mut self.volume_mut(part.volume).locks;
-        if locks.acquire(part.start, part.end, exclusive, owner) {
+        if locks.acquire(start, end, exclusive, owner) {
             self.granted.push_back(owner);
         }
     }
@@ -146,8 +159,10 @@ impl Engine {
         part.pending -= 1;
         if part.pending == 0 {
             let part = *part;
-            if part.kind == RequestKind::Write {
-                self.settle_write(part_id, &part);
+            match part.kind {
+                RequestKind::Write => self.settle_write(part_id, &part),
+                RequestKind::Read | RequestKind::Flush => {}
+                RequestKind::Discard | RequestKind::WriteZeroes { .. } => self.settle_range(part_id, &part),
             }
             self.end_part(part_id, &part);
         }
@@ -155,6 +170,8 @@ impl Engine {
 
     /// A part's operation on the backing ended, other than a fill's.
     pub(crate) fn end_backing(&mut self, part_id: u32, result: Result<(), IoError>) {
+        let part = self.parts[part_id as usize];
+        self.volume_mut(part.volume).unflushed |= part.kind != RequestKind::Read;
         if let Err(error) = result {
             self.fail_part(part_id, error);
         }
@@ -186,7 +203,18 @@ impl Engine {
         let guest = self.guests[part.guest as usize];
         if guest.parts == 0 {
             self.guests.remove(part.guest as usize);
-            self.reply(part.id, guest.error.map_or(Ok(()), Err));
+            self.end_guest(&guest.request, guest.error);
+        }
+    }
+
+    fn end_guest(&mut self, request: &Request, error: Option<IoError>) {
+        let durably = request.fua && request.kind != RequestKind::Read && self.durable.is_some();
+        match error {
+            Some(error) => self.reply(request.id, Err(error)),
+            None if !durably || self.is_planted(crate::Planted::FuaIgnored) => self.reply(request.id, Ok(())),
+            // What was written to the backing is durable, but a slot that it has overtaken is freed only after a flush.
+            None if self.owes(request.volume) => self.flush(request.volume, request.id),
+            None => self.reply_when_durable(request.volume, request.id),
         }
     }
 
@@ -215,6 +243,7 @@ fn new_part(guest: u32, request: &Request, start: u64, end: u64) -> Part {
         fua: request.fua,
         pending: 0,
         guarded: false,
+        back: false,
         marks: 0,
         error: None,
     }

@@ -31,6 +31,10 @@ pub struct TenantStats {
     pub cache_errors: u64,
     /// Blocks read from the cache device that were not what had been written there: they are read from the backing instead.
     pub checksum_errors: u64,
+    /// Dirty blocks written back; also counted in `backing_writes`.
+    pub cleaned_blocks: u64,
+    /// Dirty blocks that could not be read back from the cache device.
+    pub lost_blocks: u64,
     /// Failed operations on the backing.
     pub backing_errors: u64,
 }

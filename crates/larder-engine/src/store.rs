@@ -57,6 +57,8 @@ pub(crate) enum State {
     Dead,
     /// A block that left, which its tenant's replacement policy remembers: no slot.
     Ghost,
+    /// The slot holds the block, and the backing does not have it yet.
+    Dirty,
 }
 
 impl State {
@@ -66,7 +68,8 @@ impl State {
             1 => Self::Filling,
             2 => Self::Writing,
             3 => Self::Dead,
-            _ => Self::Ghost,
+            4 => Self::Ghost,
+            _ => Self::Dirty,
         }
     }
 }
@@ -204,6 +207,11 @@ impl Store {
         self.entries[id as usize].slot
     }
 
+    /// The block's data is in another slot now.
+    pub fn set_slot(&mut self, id: EntryId, slot: u32) {
+        self.entries[id as usize].slot = slot;
+    }
+
     pub fn state(&self, id: EntryId) -> State {
         State::from_bits(self.entries[id as usize].word)
     }
@@ -314,7 +322,7 @@ mod tests {
     fn the_state_does_not_change_the_key() {
         let mut store = Store::new(0x9e37_79b9_7f4a_7c15);
         let id = store.insert(key(7), 3, State::Filling);
-        for state in [State::Valid, State::Filling, State::Writing, State::Dead] {
+        for state in [State::Valid, State::Filling, State::Writing, State::Dead, State::Dirty] {
             store.set_state(id, state);
             assert_eq!((store.state(id), store.find(key(7)), store.slot(id)), (state, Some(id), 3));
         }

@@ -1,7 +1,8 @@
-//! Writes: to the backing always; under `wt` also to the cache, under `ro` the blocks are invalidated.
+//! Writes under `wt` and `ro`: to the backing always; under `wt` also to the cache, under `ro` the blocks are invalidated.
 //!
 //! Both devices are written at once. The part's exclusive lock keeps readers of its bytes out until both have ended, so nobody sees one without
-//! the other. An absent block is admitted only by a write of the whole block: a part of a block would need its rest from the backing first.
+//! the other. An absent block is admitted only by a write of the whole block: a part of a block would need its rest from the backing first. A block that
+//! still is dirty from a time under `wb` leaves when the backing has all of it.
 
 use crate::locks::Owner;
 use crate::request::Part;
@@ -10,42 +11,52 @@ use crate::{Engine, IoError, Op, OpKind, Target, WritePolicy};
 
 /// A run of blocks whose slots follow one another.
 #[derive(Clone, Copy)]
-struct Run {
-    start: u64,
-    end: u64,
-    slot: u32,
-    blocks: u32,
+pub(crate) struct Run {
+    pub start: u64,
+    pub end: u64,
+    pub slot: u32,
+    pub blocks: u32,
 }
 
 impl Engine {
     /// A write part has its lock.
     pub(crate) fn run_write(&mut self, part_id: u32) {
+        if self.outs.contains_key(&part_id) {
+            return self.start_outs(part_id);
+        }
+        if self.writes_back(self.parts[part_id as usize].volume) {
+            return self.write_back(part_id);
+        }
         if self.waits_for_marks(part_id) {
             return;
         }
         let part = self.parts[part_id as usize];
         let blocks = self.blocks_of(part.start, part.end);
         self.stats_mut(part.volume).backing_writes += blocks.end - blocks.start;
+        // One step of its own keeps the part alive while its pieces start.
         self.parts[part_id as usize].pending = 1;
-        let kind = OpKind::Write {
-            offset: part.start,
-            len: (part.end - part.start) as u32,
-            buf: part.buf(part.start),
-            fua: part.fua,
-        };
-        self.device(Target::Backing(part.volume), kind, Op::PartBacking { part: part_id });
+        let (start, end) = self.keep_edges(part_id, &part);
+        if start < end {
+            self.parts[part_id as usize].pending += 1;
+            let len = (end - start) as u32;
+            let kind = OpKind::Write { offset: start, len, buf: part.buf(start), fua: part.fua };
+            self.device(Target::Backing(part.volume), kind, Op::PartBacking { part: part_id });
+        }
         let tenant = self.volume(part.volume).tenant;
         match self.write_policy(tenant) {
-            WritePolicy::WriteThrough => self.write_through(part_id, &part),
+            WritePolicy::WriteBack | WritePolicy::WriteThrough => self.write_through(part_id, &part),
             WritePolicy::ReadOnly => self.write_around(part_id, &part),
         }
+        self.part_step(part_id);
     }
 
     fn write_around(&mut self, part_id: u32, part: &Part) {
         for block in self.blocks_of(part.start, part.end) {
             let key = BlockKey { volume: part.volume, block };
             self.count_write(key);
-            self.invalidate(key, Owner::Part(part_id));
+            if !self.is_dirty(key) {
+                self.invalidate(key, Owner::Part(part_id));
+            }
         }
     }
 
@@ -78,9 +89,10 @@ impl Engine {
         self.flush_run(part_id, part, run);
     }
 
-    fn count_write(&mut self, key: BlockKey) {
-        let found = self.store.find(key).is_some_and(|entry| self.store.state(entry) == State::Valid);
-        let hit = found && !self.goes_past_cache(key.volume);
+    pub(crate) fn count_write(&mut self, key: BlockKey) {
+        let state = self.store.find(key).map(|entry| self.store.state(entry));
+        let hit =
+            state == Some(State::Dirty) || (state == Some(State::Valid) && !self.goes_past_cache(key.volume));
         let stats = self.stats_mut(key.volume);
         stats.write_hits += u64::from(hit);
         stats.write_misses += u64::from(!hit);
@@ -88,7 +100,7 @@ impl Engine {
 
     /// The entry whose slot takes `start..end` of a block; `None` where the cache is passed by.
     fn entry_for_write(&mut self, part_id: u32, key: BlockKey, start: u64, end: u64) -> Option<EntryId> {
-        if self.goes_past_cache(key.volume) {
+        if self.goes_past_cache(key.volume) || self.is_dirty(key) {
             return None;
         }
         let owner = Owner::Part(part_id);
@@ -98,12 +110,12 @@ impl Engine {
         match self.find_live(key, owner).ok()? {
             None if whole && aligned => self.admit(key, State::Writing),
             None => None,
-            Some(entry) if aligned => {
+            Some(entry) if aligned && self.may_change(self.store.slot(entry)) => {
                 assert_eq!(self.store.state(entry), State::Valid, "an exclusive lock keeps fills out");
                 self.touch(key.volume, entry);
                 Some(entry)
             }
-            // The device cannot write so small a piece of the slot.
+            // The device cannot write so small a piece of the slot, or the slot may not be written.
             Some(_) => {
                 self.invalidate(key, owner);
                 None
@@ -146,9 +158,13 @@ impl Engine {
 
     /// All operations of a write have ended. If the backing failed, what it holds is unknown, and the cache must not say otherwise.
     pub(crate) fn settle_write(&mut self, part_id: u32, part: &Part) {
+        if part.back {
+            return;
+        }
         if part.error.is_some() {
             return self.invalidate_range(part_id, part.start, part.end);
         }
+        self.drop_dirty(part_id, part.volume, part.start, part.end);
         for block in self.blocks_of(part.start, part.end) {
             let found = self.store.find(BlockKey { volume: part.volume, block });
             if let Some(entry) = found.filter(|&entry| self.store.state(entry) == State::Writing) {
@@ -157,11 +173,14 @@ impl Engine {
         }
     }
 
-    /// Every block that `start..end` touches is stale.
+    /// Every clean block that `start..end` touches is stale.
     pub(crate) fn invalidate_range(&mut self, part_id: u32, start: u64, end: u64) {
         let volume = self.parts[part_id as usize].volume;
         for block in self.blocks_of(start, end) {
-            self.invalidate(BlockKey { volume, block }, Owner::Part(part_id));
+            let key = BlockKey { volume, block };
+            if !self.is_dirty(key) {
+                self.invalidate(key, Owner::Part(part_id));
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Rounds on the device: what the engine has to say is pushed, written and flushed.
 
-use super::round::Outcome;
+use super::round::{Outcome, superblock_piece};
 use super::{After, Durable, Phase, Planted, Wish};
-use crate::format::{Entry, JournalError, Piece, Region};
+use crate::format::{Entry, JournalError, Piece, Region, Superblock};
 use crate::locks::Owner;
 use crate::store::{BlockKey, EntryId, State};
 use crate::{Action, Buf, BufOwner, Engine, IoError, Op, OpKind, StageId, Target};
@@ -27,23 +27,38 @@ impl Engine {
 
     /// Begin a round. False if there is nothing to do.
     pub(super) fn start_round(&mut self) -> bool {
-        self.push_all();
         let early = self.is_planted(Planted::MapBeforeData);
+        let Some(durable) = &mut self.durable else { return false };
+        if early {
+            durable.news.hurry(&mut durable.slots);
+        }
+        if durable.news.is_ripe() && !durable.superblock.may_hold_dirty {
+            let superblock = Superblock { may_hold_dirty: true, ..durable.successor() };
+            let piece = superblock_piece(&superblock);
+            durable.next_superblock = Some(superblock);
+            self.meta_step(vec![piece], After::Flag);
+            return true;
+        }
+        self.push_all();
         let Some(durable) = &mut self.durable else { return false };
         durable.wanted = durable.wanted.saturating_sub(1);
         if early {
             durable.ripe.extend(durable.unflushed.drain(..));
         }
         let pieces = durable.begin_round();
-        if pieces.is_empty() && durable.unflushed.is_empty() && durable.pages.is_empty() {
+        let silent = durable.unflushed.is_empty() && durable.news.waiting() == 0 && durable.pages.is_empty();
+        if pieces.is_empty() && silent {
             durable.wanted = 0;
+            durable.news.nothing_new();
+            self.reply_to_waiters();
             return false;
         }
+        durable.news.round_begins();
         self.meta_step(pieces, After::Round);
         true
     }
 
-    /// Push frees, marks, unmarks and maps, in this order, as long as the journal takes them.
+    /// Push frees, marks, unmarks, what there is to say of dirty blocks, and maps, in this order, as long as the journal takes them.
     fn push_all(&mut self) {
         let Some(durable) = &mut self.durable else { return };
         durable.full = false;
@@ -52,6 +67,10 @@ impl Engine {
             self.relieve_marks();
         }
         self.push_unmarks();
+        if !self.push_news() {
+            return;
+        }
+        self.push_cleans();
         for _ in 0..MAPS_PER_ROUND {
             let Some(durable) = &mut self.durable else { return };
             let Some(wish) = (!durable.full).then(|| durable.ripe.pop_front()).flatten() else { return };
@@ -81,6 +100,11 @@ impl Engine {
         let region = durable.region_of(wish.block);
         let trusted = blind || durable.regions.is_trusted(wish.block.volume);
         let quiet = hasty || (trusted && durable.regions.may_map(region));
+        let mut limbo = durable.limbo.range((wish.block, 0)..=(wish.block, u32::MAX));
+        if limbo.any(|&(_, slot)| durable.slots.is_dirty(slot)) {
+            // An older version has to be freed first. The block is mapped at another time.
+            return false;
+        }
         quiet && !self.goes_past_cache(key.volume) && self.unmapped(key) == Some(*wish)
     }
 
@@ -184,6 +208,7 @@ impl Engine {
         durable.phase = Phase::Idle;
         match after {
             After::Start => self.start_step(),
+            After::Flag => {}
             After::Round | After::Pages => {
                 let outcome = durable.end_round();
                 self.note_outcome(outcome);
@@ -198,6 +223,8 @@ impl Engine {
         self.trim_due |= !freed.is_empty();
         self.free_slots.extend(freed);
         self.resume(marked);
+        self.reply_to_waiters();
+        self.note_round();
     }
 
     /// Parts may go on with what they waited for.

@@ -90,7 +90,9 @@ impl Engine {
         if let Some(durable) = &mut self.durable {
             let number = durable.numbers[volume.0 as usize];
             durable.regions.flush_begins(number);
+            durable.cover_owed(number);
         }
+        self.cover_cleaned(volume);
     }
 
     /// It has ended: what it covers may be mapped, unless something is known against the volume.
@@ -99,10 +101,12 @@ impl Engine {
         let Some(durable) = &mut self.durable else { return };
         let number = durable.numbers[volume.0 as usize];
         let ready = durable.regions.flush_ends(number, ok || forgotten);
+        durable.pay_owed(number, ok);
         if !durable.marks.is_empty() {
             durable.want(1);
         }
         ready.into_iter().for_each(|region| self.wish_region(region));
+        self.end_cleaned(volume, ok);
         self.pump();
     }
 }

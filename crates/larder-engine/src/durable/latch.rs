@@ -21,14 +21,24 @@ impl Engine {
         }
         durable.held.extend(durable.regions.give_up());
         durable.frees.clear();
+        durable.cleans.clear();
         durable.ripe.clear();
         durable.pages.clear();
         let superblock = Superblock { needs_check: true, clean_stop: false, ..durable.successor() };
         let piece = superblock_piece(&superblock);
         durable.next_superblock = Some(superblock);
-        self.cache_failed = true;
-        self.trim_due = true;
+        self.give_cache_up();
+        self.end_waiters();
         self.meta_step(vec![piece], After::Latch);
+    }
+
+    /// Nothing will be durable any more: requests that wait for it end.
+    fn end_waiters(&mut self) {
+        let Some(durable) = &mut self.durable else { return };
+        durable.owed.clear();
+        for (volume, request) in durable.news.give_up() {
+            self.reply(request, self.served(volume));
+        }
     }
 
     pub(super) fn latched(&mut self) {

@@ -12,12 +12,16 @@
 //!   So a few slots are freed ahead.
 //! * **A write past a mapped block** waits until its region is marked, durably ([`guard`]). Marks go when a region has been quiet
 //!   for a while ([`tend`]).
+//! * **A dirty block** is mapped when its data is durable, in the order of the writes ([`news`]); a guest's flush waits for that.
+//!   What becomes of the slots of older versions is in [`dirty`].
 //! * **An error** of the device in metadata ends all this for good ([`latch`]): the superblock is marked, the cache is not used
 //!   any more, and the backings serve alone.
 
 mod commit;
+mod dirty;
 mod guard;
 mod latch;
+mod news;
 mod open;
 mod planted;
 mod regions;
@@ -35,6 +39,7 @@ pub use sums::Sums;
 use crate::format::{BlockId, JournalWriter, Piece, Region, Superblock, TableWriter, Ticket};
 use crate::store::BlockKey;
 use crate::{StageId, VolumeId};
+use news::NewsDesk;
 use regions::Regions;
 use slots::SlotTable;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -68,6 +73,8 @@ enum Phase {
 enum After {
     /// The next piece of the start.
     Start,
+    /// The superblock says that there may be dirty blocks: now there may.
+    Flag,
     /// The round is over.
     Round,
     /// The last pages are written, and the superblock is next.
@@ -83,6 +90,10 @@ enum After {
 struct Said {
     frees: Vec<u32>,
     marks: Vec<Region>,
+    /// Slots that are mapped dirty.
+    firm: Vec<u32>,
+    /// Blocks that were dirty are so no more.
+    undirty: bool,
 }
 
 /// The metadata of one session.
@@ -119,6 +130,12 @@ pub(crate) struct Durable {
     ripe: VecDeque<Wish>,
     flushing: Vec<Wish>,
     unflushed: Vec<Wish>,
+    /// What is to be said of dirty blocks.
+    news: NewsDesk,
+    /// Slots that are mapped dirty although the backing has newer data: their volume, and whether the running flush covers that.
+    owed: BTreeMap<u32, (u16, bool)>,
+    /// Blocks that the backing durably has, with their slots.
+    cleans: VecDeque<(BlockKey, u32)>,
     /// What the running round says.
     said: Said,
     /// Pages that may be written once the running round is durable.
@@ -156,12 +173,12 @@ impl Durable {
         self.wanted = self.wanted.max(rounds);
     }
 
-    fn is_latched(&self) -> bool {
+    pub(crate) fn is_latched(&self) -> bool {
         matches!(self.phase, Phase::Latched | Phase::Busy(After::Latch))
     }
 
     /// Nothing may be done for a guest yet.
-    fn is_starting(&self) -> bool {
+    pub(crate) fn is_starting(&self) -> bool {
         self.phase == Phase::Busy(After::Start)
     }
 
@@ -178,6 +195,16 @@ impl Durable {
     /// Bytes of memory held for each slot.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.slots.memory_bytes()
+    }
+
+    /// Bytes for a staging buffer.
+    pub(crate) fn load(&mut self, stage: StageId, bytes: Vec<u8>) {
+        self.loads.insert(stage, bytes);
+    }
+
+    /// Requests that wait for the journal.
+    pub(crate) fn waiters(&self) -> usize {
+        self.news.waiters()
     }
 
     /// Slots that will be free.

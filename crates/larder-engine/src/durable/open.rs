@@ -24,8 +24,8 @@ pub enum OpenError {
     /// Its metadata could not be written at some time.
     #[error("the cache needs a check: its device failed while metadata was written")]
     NeedsCheck,
-    /// It holds blocks that the backing does not have, and only a write-back cache may go on with them.
-    #[error("the cache holds dirty data: {0} in slot {1}")]
+    /// It holds blocks that their backing does not have, of a volume that is not here, or has another size.
+    #[error("the cache holds dirty data of a volume that is not there: {0} in slot {1}")]
     Dirty(BlockId, u32),
     /// Dirty blocks may be lost.
     #[error(transparent)]
@@ -38,7 +38,7 @@ pub enum OpenError {
 impl Engine {
     /// Go on with what the cache holds, and keep it over stops and crashes from now on. All tenants and volumes have been added:
     /// `volumes` has one element for each, in their order; their `id` is chosen here. The free pool holds the slots that are
-    /// [`SlotState::Free`], and no others. Blocks above their tenant's quota are freed.
+    /// [`SlotState::Free`], and no others. Clean blocks above their tenant's quota are freed.
     ///
     /// One engine has the metadata of a cache, and all of its slots. Follow with [`Engine::next_action`] until it is empty. Data of
     /// slots is addressed as before ([`crate::Target::Cache`]): the driver adds [`crate::format::Layout::data_offset`].
@@ -50,6 +50,10 @@ impl Engine {
         self.check_cache(recovered)?;
         let session = recovered.open()?;
         let (table, numbers) = number(recovered, volumes);
+        let strange = |block: &(u32, Contents)| block.1.dirty && !numbers.contains(&block.1.block.volume);
+        if let Some((slot, contents)) = recovered.blocks().find(strange) {
+            return Err(OpenError::Dirty(contents.block, slot));
+        }
         let start = start_pieces(recovered, &session, &table)?;
         self.durable = Some(Box::new(Durable::new(recovered, session, numbers, start)));
         for (slot, state) in recovered.slots() {
@@ -60,6 +64,8 @@ impl Engine {
                 SlotState::Free | SlotState::Unknown => {}
             }
         }
+        // Dirty blocks are held whatever the quota.
+        self.trim_due = true;
         // What recovery has read may be in the device's own cache only, if the last process died: the superblock calls it durable.
         match self.is_planted(Planted::StartUnflushed) {
             false => self.meta_step(Vec::new(), After::Start),
@@ -81,10 +87,7 @@ impl Engine {
         if superblock.needs_check {
             return Err(OpenError::NeedsCheck);
         }
-        match recovered.blocks().find(|(_, contents)| contents.dirty) {
-            Some((slot, contents)) => Err(OpenError::Dirty(contents.block, slot)),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// A slot that was in use: its block is cached again, or the slot is freed.
@@ -92,6 +95,10 @@ impl Engine {
         let Some(durable) = &mut self.durable else { return };
         durable.slots.restore(slot, contents);
         match durable.key_of(contents.block).filter(|_| usable) {
+            Some(key) if contents.dirty => {
+                self.restore_entry(key, slot, State::Dirty);
+                self.count_dirty(key, false);
+            }
             Some(key) if self.has_room(key.volume) => self.restore_entry(key, slot, State::Valid),
             _ => self.release(contents.block, slot),
         }
@@ -120,12 +127,21 @@ impl Engine {
         self.durable.as_ref().is_some_and(|durable| durable.is_starting())
     }
 
+    /// True if the journal maps blocks of a volume dirty of which the backing has newer data.
+    pub(crate) fn owes(&self, volume: VolumeId) -> bool {
+        self.durable.as_ref().is_some_and(|durable| durable.owes(durable.numbers[volume.0 as usize]))
+    }
+
     /// A slot has no entry any more. True if it may be used for something else.
     pub(crate) fn may_reuse(&mut self, key: BlockKey, slot: u32) -> bool {
         let early = self.is_planted(Planted::SlotBeforeFree);
+        let hasty = self.is_planted(Planted::FreeBeforeFlush);
         let Some(durable) = &mut self.durable else { return true };
         let block = durable.block_id(key);
         let reusable = durable.release(block, slot);
+        if hasty {
+            durable.pay_early(slot);
+        }
         if early && !reusable {
             durable.slots.forget(slot);
         }
@@ -166,6 +182,9 @@ impl Durable {
             ripe: VecDeque::new(),
             flushing: Vec::new(),
             unflushed: Vec::new(),
+            news: super::NewsDesk::default(),
+            owed: BTreeMap::new(),
+            cleans: VecDeque::new(),
             said: super::Said::default(),
             pages: Vec::new(),
             ticket: Ticket::default(),
@@ -186,6 +205,7 @@ impl Durable {
         match self.slots.release(slot) {
             Release::Now => return true,
             Release::Wait => {}
+            Release::Owed => self.owe(block, slot),
             Release::Push => {
                 self.limbo.insert((block, slot));
                 self.frees.push_back(slot);

@@ -25,6 +25,18 @@ pub enum Planted {
     MapBeforeFirstFlush,
     /// Blocks are mapped although a flush of their backing has failed.
     FailedFlushForgotten,
+    /// A flush is acknowledged before its mappings are durable.
+    FlushBeforeMap,
+    /// A FUA write is acknowledged as any other.
+    FuaIgnored,
+    /// The cleaner calls blocks clean although the backing may still lose them.
+    CleanBeforeFlush,
+    /// The cleaner writes back blocks whose mapping is not durable.
+    CleanBeforeMap,
+    /// Dirty blocks are evicted like any other.
+    DirtyEvicted,
+    /// A write to the backing frees the dirty slot at once.
+    FreeBeforeFlush,
     /// Checksums are not compared.
     SumsIgnored,
 }

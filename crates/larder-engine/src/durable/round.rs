@@ -42,6 +42,7 @@ impl Durable {
     /// The flush begins: it covers all data of the cache that has been written.
     pub(super) fn flush_begins(&mut self) {
         self.flushing.append(&mut self.unflushed);
+        self.news.gather(&mut self.slots);
     }
 
     /// The flush has ended.
@@ -50,7 +51,10 @@ impl Durable {
         self.table.flushed(self.ticket);
         self.journal.checkpointed(self.table.tail());
         self.ripe.extend(self.flushing.drain(..));
-        let Said { frees, marks } = std::mem::take(&mut self.said);
+        self.news.flush_ended();
+        self.news.round_ended();
+        let Said { frees, marks, firm, .. } = std::mem::take(&mut self.said);
+        firm.into_iter().for_each(|slot| self.slots.firm(slot));
         let mut freed = Vec::new();
         for slot in frees {
             self.limbo.remove(&(self.slots.block(slot), slot));
@@ -67,7 +71,7 @@ impl Durable {
     pub(super) fn want_if_much(&mut self) {
         if self.full || self.ripe.len() >= LAZY || self.frees.len() >= LAZY {
             self.want(1);
-        } else if self.unflushed.len() >= LAZY {
+        } else if self.unflushed.len() >= LAZY || self.news.waiting() >= LAZY {
             self.want(2);
         }
     }

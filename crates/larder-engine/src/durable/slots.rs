@@ -2,6 +2,9 @@
 //!
 //! The journal's view is not the cache's: a block that was filled just now is cached and not yet mapped; one that was
 //! evicted is mapped until its `Free` is durable, and its slot must not be used before.
+//!
+//! A dirty slot goes through four states: *waiting* (what is to be said of it may still change), *gathered* (it will be said, and a
+//! flush may count on it), *used* (pushed), and *firm* (durable: the cleaner may write it back).
 
 use crate::format::{BlockId, Contents};
 
@@ -17,6 +20,12 @@ const SUMMED: u64 = 4 << FLAG_SHIFT;
 const FREEING: u64 = 8 << FLAG_SHIFT;
 /// Nothing is cached here: the slot is free once the journal durably says so.
 const LOOSE: u64 = 16 << FLAG_SHIFT;
+/// The backing does not have the data. With `USED` the journal maps it so.
+const DIRTY: u64 = 32 << FLAG_SHIFT;
+/// With `DIRTY`: the mapping is durable; without `USED`: it is gathered. With `FREEING` alone: it was dirty.
+const FIRM: u64 = 64 << FLAG_SHIFT;
+/// A waiting slot's news have this number, in place of the block.
+const NEWS: u64 = u32::MAX as u64;
 
 /// What becomes of a slot that no entry has any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +36,8 @@ pub(crate) enum Release {
     Push,
     /// A `Free` was pushed already.
     Wait,
+    /// The journal maps it dirty, or will: another `Map` names it, or a `Free` comes when the backing has newer data.
+    Owed,
 }
 
 /// All slots.
@@ -44,6 +55,9 @@ impl SlotTable {
     /// What recovery found.
     pub fn restore(&mut self, slot: u32, contents: Contents) {
         self.map(slot, contents.block, contents.crc);
+        if contents.dirty {
+            self.words[slot as usize] |= DIRTY | FIRM;
+        }
     }
 
     /// A free slot gets an entry.
@@ -73,21 +87,102 @@ impl SlotTable {
 
     /// A `Map` was pushed.
     pub fn map(&mut self, slot: u32, block: BlockId, crc: u32) {
-        let key = u64::from(block.volume) << BLOCK_BITS | block.block;
-        let keep = self.words[slot as usize] & (FREEING | LOOSE);
-        self.words[slot as usize] = USED | SUMMED | keep | key;
+        let keep = self.words[slot as usize] & (FREEING | LOOSE | FIRM);
+        self.words[slot as usize] = USED | SUMMED | keep | key_bits(block);
         self.crcs[slot as usize] = crc;
+    }
+
+    /// Written with data that the backing does not have; the news of it have this number.
+    pub fn wait(&mut self, slot: u32, news: u32, crc: u32) {
+        let word = &mut self.words[slot as usize];
+        debug_assert_eq!(*word & !SUMMED, 0, "the slot was free");
+        *word = DIRTY | SUMMED | u64::from(news);
+        self.crcs[slot as usize] = crc;
+    }
+
+    /// The news of a waiting slot are gathered. False if it is not waiting with this number: there is nothing to say.
+    pub fn gather(&mut self, slot: u32, news: u32, block: BlockId) -> bool {
+        let word = &mut self.words[slot as usize];
+        let waits = *word & (USED | DIRTY | FIRM) == DIRTY && *word & NEWS == u64::from(news);
+        if waits {
+            *word = DIRTY | FIRM | *word & (SUMMED | LOOSE | STALE) | key_bits(block);
+        }
+        waits
+    }
+
+    /// A dirty `Map` was pushed.
+    pub fn map_dirty(&mut self, slot: u32, block: BlockId) {
+        let word = &mut self.words[slot as usize];
+        *word = USED | DIRTY | *word & (SUMMED | LOOSE | STALE) | key_bits(block);
+    }
+
+    /// The dirty `Map` of a slot is durable.
+    pub fn firm(&mut self, slot: u32) {
+        let word = &mut self.words[slot as usize];
+        if *word & (USED | DIRTY) == USED | DIRTY {
+            *word |= FIRM;
+        }
+    }
+
+    /// A `Clean` was pushed.
+    pub fn clean(&mut self, slot: u32) {
+        self.words[slot as usize] &= !(DIRTY | FIRM);
+    }
+
+    /// True if the journal durably maps the slot dirty: it may be written back.
+    pub fn is_firm(&self, slot: u32) -> bool {
+        let all = USED | DIRTY | FIRM;
+        self.words[slot as usize] & all == all
+    }
+
+    /// True if the journal maps the slot dirty, or will, and nobody has seen to its end yet.
+    pub fn is_owed(&self, slot: u32) -> bool {
+        let word = self.words[slot as usize];
+        word & DIRTY != 0 && word & (LOOSE | STALE) == LOOSE
+    }
+
+    /// True if the slot's data may be changed where it is: a crash does not bring it back as dirty.
+    pub fn may_change(&self, slot: u32) -> bool {
+        let word = self.words[slot as usize];
+        word & DIRTY == 0 && word & (FREEING | FIRM) != FREEING | FIRM
+    }
+
+    /// True if the journal maps the slot dirty, or will.
+    pub fn is_dirty(&self, slot: u32) -> bool {
+        self.has(slot, DIRTY)
+    }
+
+    /// An entry that will be pushed frees this slot.
+    pub fn supersede(&mut self, slot: u32) {
+        debug_assert!(self.is_owed(slot), "what is freed once is not freed twice");
+        self.words[slot as usize] |= STALE;
+    }
+
+    /// A waiting slot whose block has newer data: it is free, and the news with this number are not said. `None` if it does not wait.
+    pub fn withdraw(&mut self, slot: u32) -> Option<u32> {
+        let word = &mut self.words[slot as usize];
+        let news = (*word & NEWS) as u32;
+        let waits = *word & (USED | DIRTY | FIRM) == DIRTY;
+        if waits {
+            *word = 0;
+        }
+        waits.then_some(news)
     }
 
     /// A `Free` was pushed.
     pub fn unmap(&mut self, slot: u32) {
         let word = &mut self.words[slot as usize];
-        *word = (*word & !(USED | STALE)) | FREEING;
+        let was_dirty = if *word & DIRTY != 0 { FIRM } else { 0 };
+        *word = (*word & !(USED | STALE | DIRTY | FIRM)) | FREEING | was_dirty;
     }
 
     /// No entry has the slot any more.
     pub fn release(&mut self, slot: u32) -> Release {
         let word = &mut self.words[slot as usize];
+        if *word & DIRTY != 0 {
+            *word |= LOOSE;
+            return Release::Owed;
+        }
         match *word & (USED | FREEING) {
             0 => {
                 *word = 0;
@@ -107,7 +202,7 @@ impl SlotTable {
     /// The slot's `Free` is durable. True if the slot is free now.
     pub fn freed(&mut self, slot: u32) -> bool {
         let word = &mut self.words[slot as usize];
-        *word &= !FREEING;
+        *word &= if *word & DIRTY == 0 { !(FREEING | FIRM) } else { !FREEING };
         let is_free = *word & (LOOSE | USED) == LOOSE;
         if is_free {
             *word = 0;
@@ -136,11 +231,16 @@ impl SlotTable {
         BlockId { volume: (word >> BLOCK_BITS) as u16, block: word & BlockId::BLOCK_MAX }
     }
 
+    /// True if the journal maps a slot dirty.
+    pub fn any_dirty(&self) -> bool {
+        self.words.iter().any(|word| word & DIRTY != 0)
+    }
+
     /// What a page of the slot table says. The checksum of a stale slot may be newer than the journal's: its region is
     /// marked, so nobody trusts it before a `Free`.
     pub fn contents(&self, slot: u32) -> Option<Contents> {
-        let crc = self.crcs[slot as usize];
-        self.is_used(slot).then(|| Contents { block: self.block(slot), dirty: false, crc })
+        let (crc, dirty) = (self.crcs[slot as usize], self.is_dirty(slot));
+        self.is_used(slot).then(|| Contents { block: self.block(slot), dirty, crc })
     }
 
     /// Bytes of memory held.
@@ -151,6 +251,10 @@ impl SlotTable {
     fn has(&self, slot: u32, flag: u64) -> bool {
         self.words[slot as usize] & flag != 0
     }
+}
+
+fn key_bits(block: BlockId) -> u64 {
+    u64::from(block.volume) << BLOCK_BITS | block.block
 }
 
 #[cfg(test)]
@@ -191,5 +295,26 @@ mod tests {
         slots.map(0, BLOCK, 3);
         slots.unmap(0);
         assert!(!slots.freed(0), "it still is in use");
+    }
+
+    #[test]
+    fn a_dirty_slot_is_free_when_what_frees_it_is_durable() {
+        let mut slots = SlotTable::new(2);
+        slots.wait(0, 5, 9);
+        assert_eq!((slots.sum(0), slots.contents(0), slots.is_owed(0)), (Some(9), None, false));
+        assert_eq!(slots.withdraw(0), Some(5), "nothing was said");
+        slots.wait(0, 6, 9);
+        assert!(!slots.gather(0, 5, BLOCK) && slots.gather(0, 6, BLOCK) && !slots.gather(0, 6, BLOCK));
+        assert_eq!((slots.withdraw(0), slots.release(0), slots.is_owed(0)), (None, Release::Owed, true));
+        slots.map_dirty(0, BLOCK);
+        assert_eq!(slots.contents(0), Some(Contents { block: BLOCK, dirty: true, crc: 9 }));
+        slots.firm(0);
+        assert!(slots.is_firm(0) && slots.is_owed(0));
+        slots.supersede(0);
+        assert!(!slots.is_owed(0));
+        slots.unmap(0);
+        assert!(!slots.is_dirty(0) && slots.freed(0));
+        slots.firm(0);
+        assert!(!slots.is_firm(0));
     }
 }

@@ -1,4 +1,4 @@
-//! A clean stop: backings are flushed, marks go, all that is cached is mapped, all pages are brought up to date, and a superblock
+//! A clean stop: backings are flushed (dirty blocks stay dirty), marks go, all that is cached is mapped, all pages are brought up to date, and a superblock
 //! says so. The next start has nothing to replay, and all of the cache.
 
 use super::round::superblock_piece;
@@ -26,7 +26,7 @@ impl Engine {
 
     /// Nothing is under way: go one step further.
     pub(super) fn stop_step(&mut self) {
-        if self.volumes.iter().any(|volume| volume.flushes.is_busy()) {
+        if self.volumes.iter().any(|volume| volume.flushes.is_busy()) || self.is_cleaning() {
             return;
         }
         let Some(durable) = &mut self.durable else { return };
@@ -37,8 +37,9 @@ impl Engine {
             self.wish_all();
         }
         let Some(durable) = &mut self.durable else { return };
+        let lists = [durable.frees.len(), durable.unmarks.len(), durable.ripe.len(), durable.unflushed.len()];
         let waiting =
-            durable.frees.len() + durable.unmarks.len() + durable.ripe.len() + durable.unflushed.len();
+            lists.iter().sum::<usize>() + durable.cleans.len() + usize::from(!durable.news.is_done());
         let said = durable.journal.is_sealed() && durable.journal.durable() == durable.journal.sealed();
         if (waiting > 0 || !said || !durable.pages.is_empty()) && self.start_round() {
             return;
@@ -68,6 +69,7 @@ impl Engine {
         }
         let superblock = Superblock {
             clean_stop: true,
+            may_hold_dirty: durable.slots.any_dirty(),
             next: durable.journal.sealed() + 1,
             tail: durable.journal.tail(),
             ..durable.successor()

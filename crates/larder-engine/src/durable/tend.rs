@@ -15,6 +15,7 @@ impl Engine {
         // One that makes data durable, one that maps it.
         durable.want(2);
         self.flush_unflushed();
+        self.clean_now_and_then();
         self.pump();
     }
 
@@ -31,10 +32,10 @@ impl Engine {
     /// Flush the backings of which that would make regions quiet.
     pub(super) fn flush_unflushed(&mut self) {
         for volume in 0..self.volumes.len() {
-            let wants = self
-                .durable
-                .as_ref()
-                .is_some_and(|durable| durable.regions.wants_flush(durable.numbers[volume]));
+            let wants = self.durable.as_ref().is_some_and(|durable| {
+                let number = durable.numbers[volume];
+                durable.regions.wants_flush(number) || durable.owes(number)
+            });
             if wants {
                 self.flush_backing(VolumeId(volume as u16));
             }
@@ -96,7 +97,7 @@ impl Engine {
 
 impl Durable {
     /// The journal is to forget a block that stays cached. False if the journal is full.
-    fn push_free_in_use(&mut self, key: BlockKey, slot: u32) -> bool {
+    pub(super) fn push_free_in_use(&mut self, key: BlockKey, slot: u32) -> bool {
         if !self.push(Entry::Free { slot }) {
             return false;
         }

@@ -24,6 +24,11 @@ impl Engine {
         known.is_none_or(|known| known == sum) || self.is_planted(Planted::SumsIgnored)
     }
 
+    /// True if the data of a cached block may be changed where it is.
+    pub(crate) fn may_change(&self, slot: u32) -> bool {
+        self.durable.as_ref().is_none_or(|durable| durable.slots.may_change(slot))
+    }
+
     /// A slot is about to be written with other data of its block.
     pub(crate) fn note_overwritten(&mut self, slot: u32) {
         if let Some(durable) = &mut self.durable {

@@ -234,7 +234,7 @@ impl SimHost {
             }
             _ => Vec::new(),
         };
-        if let (Err(error), Target::Backing(_)) = (result, op.target) {
+        if let Err(error) = result {
             self.failures.push(Failure { op, error });
         }
         self.engine.complete_summed(id, result, &sums);
@@ -318,12 +318,20 @@ impl SimHost {
     /// Panics unless the guest's error is the guest's own fault, or the backing's.
     fn check_error(&self, live: &Live, error: IoError) {
         let request = &live.request;
+        let wrote_back = self.engine.metadata_bytes() > 0;
         let caused = |f: &Failure| {
             let (start, len) = extent(&f.op.kind);
             let overlaps = start < request.offset + request.len && request.offset < start + len;
             let flushes =
                 matches!(f.op.kind, OpKind::Flush) && (request.fua || request.kind == RequestKind::Flush);
-            f.op.target == Target::Backing(request.volume) && f.error == error && (overlaps || flushes)
+            match f.op.target {
+                Target::Backing(volume) => {
+                    volume == request.volume && f.error == error && (overlaps || flushes)
+                }
+                // What is dirty is on the cache device alone.
+                Target::Cache => wrote_back && f.error == error,
+                Target::CacheMeta => false,
+            }
         };
         match live.valid {
             true => assert!(

@@ -1,8 +1,8 @@
 //! A simulated host whose cache survives: power cuts, restarts, clean stops.
 
 use super::{FaultModel, HostConfig, Memory, Rng, SharedSlots, SimDevice, SimHost};
-use larder_engine::Engine;
 use larder_engine::format::Layout;
+use larder_engine::{Engine, VolumeId};
 
 impl SimHost {
     /// A host without tenants, and with room for metadata on its cache device.
@@ -35,6 +35,14 @@ impl SimHost {
         self.forget();
     }
 
+    /// The engine dies, and backings lose power: a SAN that is gone. The cache device lives on.
+    pub fn kill_with_backings(&mut self, rng: &mut Rng) {
+        let Self { cache, backings, memory, .. } = self;
+        backings.iter_mut().for_each(|device| device.power_cut(memory, false, rng));
+        cache.abandon(memory, rng);
+        self.forget();
+    }
+
     fn forget(&mut self) {
         self.memory = Memory::default();
         self.ops.clear();
@@ -52,6 +60,12 @@ impl SimHost {
     /// What a reactor does once a second.
     pub fn tick(&mut self) {
         self.engine.tick();
+        self.drain();
+    }
+
+    /// Write all that is dirty of a volume back, as long as this is `on`.
+    pub fn set_drain(&mut self, volume: VolumeId, on: bool) {
+        self.engine.drain(volume, on);
         self.drain();
     }
 

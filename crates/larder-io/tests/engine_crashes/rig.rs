@@ -47,6 +47,8 @@ pub struct CrashRig {
     survivors: Survivors,
     /// Blocks may fail their checksum: a test has damaged them.
     pub damaged: bool,
+    /// A tenant has been under `wb`: what was not flushed may be lost with the process.
+    wrote_back: bool,
 }
 
 impl CrashRig {
@@ -79,7 +81,8 @@ impl CrashRig {
             oracle.add_volume(bytes / SECTOR_BYTES);
             survivors.add_volume(bytes / SECTOR_BYTES);
         }
-        let mut rig = Self { plan, host, rng, oracle, survivors, damaged: false };
+        let wrote_back = plan.tenants.iter().any(|tenant| tenant.1 == WritePolicy::WriteBack);
+        let mut rig = Self { plan, host, rng, oracle, survivors, damaged: false, wrote_back };
         rig.start();
         rig
     }
@@ -195,6 +198,7 @@ impl CrashRig {
     /// Change a write policy.
     pub fn set_write_policy(&mut self, tenant: usize, policy: WritePolicy) {
         self.plan.tenants[tenant].1 = policy;
+        self.wrote_back |= policy == WritePolicy::WriteBack;
         self.host.set_write_policy(TenantId(tenant as u16), policy);
         self.check();
     }
@@ -208,9 +212,18 @@ impl CrashRig {
 
     /// The process dies, and another one takes over.
     pub fn kill(&mut self) {
-        self.host.kill(&mut self.rng);
-        self.oracle.abandon();
-        self.survivors.abandon();
+        match self.wrote_back {
+            // What is in the cache and not yet mapped is lost with the process, as in a power cut.
+            true => {
+                self.host.kill_with_backings(&mut self.rng);
+                self.forget();
+            }
+            false => {
+                self.host.kill(&mut self.rng);
+                self.oracle.abandon();
+                self.survivors.abandon();
+            }
+        }
         self.start();
     }
 
@@ -264,6 +277,7 @@ impl CrashRig {
             self.submit(ask::read(VolumeId(number as u16), 0, bytes));
         }
         self.settle();
+        self.drain();
         for (number, &(_, bytes)) in self.plan.volumes.clone().iter().enumerate() {
             let mut content = vec![0; bytes as usize];
             let volume = VolumeId(number as u16);
@@ -273,6 +287,21 @@ impl CrashRig {
                 self.survivors.see(volume, sector, bytes);
             }
         }
+    }
+
+    /// Write all that is dirty back.
+    pub fn drain(&mut self) {
+        let volumes = (0..self.plan.volumes.len() as u16).map(VolumeId);
+        volumes.clone().for_each(|volume| self.host.set_drain(volume, true));
+        for _ in 0..2000 {
+            if volumes.clone().all(|volume| self.host.engine().dirty_of(volume) == 0) {
+                volumes.for_each(|volume| self.host.set_drain(volume, false));
+                return;
+            }
+            self.settle();
+            self.tick();
+        }
+        panic!("the cleaner never comes to an end");
     }
 
     /// A clean stop has flushed the backings: a cut after it loses nothing, unless a flush failed.
@@ -294,8 +323,9 @@ impl CrashRig {
         for Done { request, result, data } in self.host.take_done() {
             self.oracle.end(&request, result, &data);
             self.survivors.end(&request, result.is_ok(), &data);
-            let sound = self.plan.backing == FaultModel::default();
-            assert!(!sound || result.is_ok(), "the backings are sound: {request:?}");
+            let sound = |model: &FaultModel| *model == FaultModel::default();
+            let cache = !self.wrote_back || sound(&self.plan.cache);
+            assert!(!sound(&self.plan.backing) || !cache || result.is_ok(), "devices are sound: {request:?}");
         }
         let engine = self.host.engine();
         engine.self_check();

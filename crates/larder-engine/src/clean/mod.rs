@@ -1,0 +1,347 @@
+//! The cleaner: writes dirty blocks back.
+//!
+//! It works while a tenant has more dirty blocks than it may rest with ([`DirtyLimits`]), while blocks are dirty for too long, while nobody asks for
+//! anything, where dirty blocks stand in the way of others that are to enter, and where a tenant is not under `wb` any more, or is to be drained. It goes
+//! through each volume in the order of addresses, so that a disk's arm does too, and writes neighbours at once ([`run`]).
+//!
+//! Only blocks that the journal durably maps are written back: else a crash could bring back what is older than that, and stale. A block
+//! is clean when a flush of its backing has ended that began after the write.
+//!
+//! How many runs are under way follows how near the tenant is to its limit; with guests that wait it is one, below half of the way.
+
+mod backlog;
+mod run;
+
+use crate::store::{BlockKey, State};
+use crate::{Engine, TenantId, VolumeId, WritePolicy};
+use backlog::Backlog;
+use run::Run;
+use slab::Slab;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Runs under way at a time, at most.
+const RUNS_MAX: usize = 8;
+
+/// Blocks looked at for one that can be written back now.
+const LOOKS: usize = 64;
+
+/// Blocks remembered that stand in the way of others.
+const URGENT_MAX: usize = 1024;
+
+/// Ticks that a backing which failed is left alone at most.
+const PAUSE_MAX: u64 = 64;
+
+/// How much of a tenant's partition may be dirty, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirtyLimits {
+    /// Per cent of its quota that may rest dirty.
+    pub rest: u8,
+    /// Per cent of its quota at which further blocks go to the backing.
+    pub max: u8,
+    /// Ticks ([`Engine::tick`], about a second each) after which a block is written back.
+    pub age: u32,
+}
+
+impl Default for DirtyLimits {
+    fn default() -> Self {
+        Self { rest: 20, max: 80, age: 30 }
+    }
+}
+
+/// The cleaner of an engine.
+#[derive(Debug, Default)]
+pub(crate) struct Cleaner {
+    backlog: Backlog,
+    runs: Slab<Run>,
+    volumes: Vec<Volume>,
+    /// Blocks that stand in the way of others.
+    urgent: VecDeque<BlockKey>,
+    /// Pieces of the backlog that are dirty for too long: where to go on in each.
+    aged: VecDeque<BlockKey>,
+    /// Dirty blocks that cannot be read any more.
+    lost: BTreeSet<(VolumeId, u64)>,
+    /// There may be something to do.
+    due: bool,
+    ticks: u64,
+    /// A guest has asked for something since the last tick.
+    busy: bool,
+    /// Nobody asks for anything: all is written back.
+    idle: bool,
+    /// The volume that is looked at next.
+    next: usize,
+}
+
+#[derive(Debug, Default)]
+struct Volume {
+    /// Where the next run begins.
+    cursor: u64,
+    runs: u32,
+    /// Written back, and not flushed; covered by the flush that is running.
+    written: Vec<(BlockKey, u32)>,
+    covered: Vec<(BlockKey, u32)>,
+    /// Write everything back.
+    drain: bool,
+    /// After an error: until when (ticks) nothing is tried, and for how long next time.
+    paused_until: u64,
+    pause: u64,
+}
+
+impl Cleaner {
+    pub fn add_volume(&mut self) {
+        self.volumes.push(Volume::default());
+    }
+
+    /// There may be something to do.
+    pub fn look(&mut self) {
+        self.due = true;
+    }
+
+    pub fn guest_came(&mut self) {
+        (self.busy, self.idle) = (true, false);
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.backlog.memory_bytes()
+    }
+}
+
+impl Engine {
+    /// How much of a tenant's partition may be dirty.
+    pub fn set_dirty_limits(&mut self, tenant: TenantId, limits: DirtyLimits) {
+        self.tenants[tenant.0 as usize].dirty_limits = limits;
+        self.cleaner.look();
+    }
+
+    /// Write back all that is dirty of a volume, and what becomes dirty, as long as this is `on`. [`Engine::dirty_of`] tells how far it is; follow
+    /// with [`Engine::next_action`].
+    pub fn drain(&mut self, volume: VolumeId, on: bool) {
+        self.cleaner.volumes[volume.0 as usize].drain = on;
+        if let Some(durable) = self.durable.as_mut().filter(|_| on) {
+            durable.want_soon();
+        }
+        self.cleaner.look();
+        self.clean();
+        self.pump();
+    }
+
+    /// Blocks of a volume that are newer on the cache device than on the backing.
+    pub fn dirty_of(&self, volume: VolumeId) -> u32 {
+        self.volume(volume).dirty
+    }
+
+    /// Dirty blocks that could not be read back from the cache device: reads of them fail until they are written again.
+    pub fn lost(&self) -> impl Iterator<Item = (VolumeId, u64)> + '_ {
+        self.cleaner.lost.iter().copied()
+    }
+
+    /// True where the cache device has failed with data that the backing does not have ([`Engine::dirty_blocks`]): every request of the volume fails.
+    pub fn is_failed(&self, volume: VolumeId) -> bool {
+        self.volume(volume).failed
+    }
+
+    /// The dirty blocks of a volume, in no order: slow.
+    pub fn dirty_blocks(&self, volume: VolumeId) -> impl Iterator<Item = u64> + '_ {
+        let keys = (0..self.store.numbers()).filter_map(|entry| self.store.key_of_number(entry));
+        keys.filter(move |&key| key.volume == volume && self.is_dirty(key)).map(|key| key.block)
+    }
+
+    /// A block has become dirty, or was so before.
+    pub(crate) fn count_dirty(&mut self, key: BlockKey, before: bool) {
+        self.cleaner.lost.remove(&(key.volume, key.block));
+        self.cleaner.backlog.add(key, self.cleaner.ticks);
+        self.volume_mut(key.volume).dirty += u32::from(!before);
+        self.cleaner.due |= self.above_rest(key.volume);
+    }
+
+    /// A dirty block is so no more.
+    pub(crate) fn count_clean(&mut self, key: BlockKey) {
+        self.cleaner.backlog.remove(key);
+        self.cleaner.lost.remove(&(key.volume, key.block));
+        self.volume_mut(key.volume).dirty -= 1;
+    }
+
+    /// A dirty block cannot be read: nobody else has it.
+    pub(crate) fn note_lost(&mut self, key: BlockKey) {
+        self.cleaner.backlog.remove(key);
+        if self.cleaner.lost.insert((key.volume, key.block)) {
+            self.stats_mut(key.volume).lost_blocks += 1;
+        }
+    }
+
+    /// These stand in the way of others.
+    pub(crate) fn clean_first(&mut self, keys: Vec<BlockKey>) {
+        for key in keys {
+            if self.cleaner.urgent.len() < URGENT_MAX && self.cleaner.backlog.contains(key) {
+                self.cleaner.urgent.push_back(key);
+                self.cleaner.due = true;
+            }
+        }
+    }
+
+    /// No further block may become dirty.
+    pub(crate) fn is_too_dirty(&self, volume: VolumeId) -> bool {
+        let tenant = self.volume(volume).tenant;
+        let Tenant { quota, limits } = self.tenant_limits(tenant);
+        u64::from(self.dirty(tenant)) * 100 >= u64::from(quota) * u64::from(limits.max)
+    }
+
+    fn above_rest(&self, volume: VolumeId) -> bool {
+        let tenant = self.volume(volume).tenant;
+        let Tenant { quota, limits } = self.tenant_limits(tenant);
+        u64::from(self.dirty(tenant)) * 100 > u64::from(quota) * u64::from(limits.rest)
+    }
+
+    fn tenant_limits(&self, tenant: TenantId) -> Tenant {
+        let tenant = &self.tenants[tenant.0 as usize];
+        Tenant { quota: tenant.quota, limits: tenant.dirty_limits }
+    }
+
+    /// Once a tick: what is dirty for too long, and all of it while nobody asks for anything.
+    pub(crate) fn clean_now_and_then(&mut self) {
+        self.cleaner.ticks += 1;
+        self.cleaner.idle = !std::mem::replace(&mut self.cleaner.busy, false) && self.guests.is_empty();
+        let now = self.cleaner.ticks;
+        let age = |key: BlockKey| u64::from(self.tenants[self.tenant_of(key.volume)].dirty_limits.age);
+        let pieces = self.cleaner.backlog.pieces();
+        let aged = pieces.filter(|&(key, since)| since + age(key) <= now).map(|(key, _)| key).collect();
+        self.cleaner.aged = aged;
+        self.cleaner.due = true;
+        self.clean();
+    }
+
+    /// What the journal maps is durable: it may be written back.
+    pub(crate) fn note_round(&mut self) {
+        self.cleaner.due |= self.volumes.iter().any(|volume| volume.dirty > 0);
+    }
+
+    /// Start what is to be written back now.
+    pub(crate) fn clean(&mut self) {
+        if !self.cleaner.due || self.cache_failed || self.may_not_clean() {
+            return;
+        }
+        while self.cleaner.runs.len() < RUNS_MAX {
+            let Some(key) = self.next_to_clean() else {
+                self.cleaner.due = false;
+                return;
+            };
+            self.start_clean(key);
+        }
+    }
+
+    fn may_not_clean(&self) -> bool {
+        self.durable
+            .as_ref()
+            .is_none_or(|durable| durable.is_stopping() || durable.is_starting() || durable.is_latched())
+    }
+
+    fn next_to_clean(&mut self) -> Option<BlockKey> {
+        while let Some(key) = self.cleaner.urgent.pop_front() {
+            if self.is_cleanable(key) && !self.is_paused(key.volume) {
+                return Some(key);
+            }
+        }
+        if let Some(key) = self.next_aged() {
+            return Some(key);
+        }
+        for _ in 0..self.volumes.len() {
+            let volume = VolumeId((self.cleaner.next % self.volumes.len()) as u16);
+            self.cleaner.next = (self.cleaner.next + 1) % self.volumes.len();
+            if self.wants_cleaning(volume)
+                && let Some(key) = self.next_of(volume)
+            {
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    /// The next block that is dirty for too long.
+    fn next_aged(&mut self) -> Option<BlockKey> {
+        for _ in 0..LOOKS {
+            let key = *self.cleaner.aged.front()?;
+            match self.cleaner.backlog.next_of_piece(key).filter(|_| !self.is_paused(key.volume)) {
+                None => drop(self.cleaner.aged.pop_front()),
+                Some(block) => {
+                    self.cleaner.aged[0].block = block + 1;
+                    let key = BlockKey { block, ..key };
+                    if self.is_cleanable(key) {
+                        return Some(key);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn is_paused(&self, volume: VolumeId) -> bool {
+        self.cleaner.volumes[volume.0 as usize].paused_until > self.cleaner.ticks
+    }
+
+    /// True if another run of this volume is to be started.
+    fn wants_cleaning(&self, volume: VolumeId) -> bool {
+        let state = self.volume(volume);
+        if state.dirty == 0 || self.is_paused(volume) {
+            return false;
+        }
+        let cleaner = &self.cleaner.volumes[volume.0 as usize];
+        if cleaner.drain || self.write_policy(state.tenant) != WritePolicy::WriteBack {
+            return cleaner.runs < 4;
+        }
+        if self.cleaner.idle {
+            return cleaner.runs < 4;
+        }
+        self.above_rest(volume) && (cleaner.runs as usize) < self.runs_wanted(volume)
+    }
+
+    /// One run, and more the nearer the tenant is to its limit.
+    fn runs_wanted(&self, volume: VolumeId) -> usize {
+        let tenant = self.volume(volume).tenant;
+        let Tenant { quota, limits } = self.tenant_limits(tenant);
+        let share = (u64::from(self.dirty(tenant)) * 100 / u64::from(quota.max(1))) as usize;
+        let (rest, max) =
+            (usize::from(limits.rest), usize::from(limits.max).max(usize::from(limits.rest) + 1));
+        let way = share.saturating_sub(rest) * RUNS_MAX / (max - rest);
+        if way < RUNS_MAX / 2 && !self.guests.is_empty() { 1 } else { way.clamp(1, RUNS_MAX) }
+    }
+
+    /// The next block of a volume in the order of addresses, once around.
+    fn next_of(&mut self, volume: VolumeId) -> Option<BlockKey> {
+        let mut wrapped = false;
+        for _ in 0..LOOKS {
+            let block = self.cleaner.volumes[volume.0 as usize].cursor;
+            let Some(block) = self.cleaner.backlog.next(BlockKey { volume, block }) else {
+                if std::mem::replace(&mut wrapped, true) {
+                    return None;
+                }
+                self.cleaner.volumes[volume.0 as usize].cursor = 0;
+                continue;
+            };
+            self.cleaner.volumes[volume.0 as usize].cursor = block + 1;
+            let key = BlockKey { volume, block };
+            if self.is_cleanable(key) {
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    /// True if a block waits to be written back, and nothing is in the way. Where the journal does not durably map it, it is asked to.
+    fn is_cleanable(&mut self, key: BlockKey) -> bool {
+        if !self.cleaner.backlog.contains(key) {
+            return false;
+        }
+        let hasty = self.is_planted(crate::Planted::CleanBeforeMap);
+        let found = self.store.find(key).filter(|&entry| self.store.state(entry) == State::Dirty);
+        let Some(entry) = found else { return false };
+        let (slot, (start, end)) = (self.store.slot(entry), self.block_range(key.volume, key.block));
+        let free = self.volume(key.volume).locks.shareable(start, end);
+        let Some(durable) = &mut self.durable else { return false };
+        let firm = durable.may_write_back(slot) || hasty;
+        firm && free
+    }
+}
+
+struct Tenant {
+    quota: u32,
+    limits: DirtyLimits,
+}

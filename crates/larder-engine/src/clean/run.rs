@@ -1,0 +1,216 @@
+//! Runs: neighbouring dirty blocks on their way to the backing.
+//!
+//! A run reads its blocks from their slots, verifies them, and writes them at once. It holds a shared lock on them meanwhile: guests read, and those that
+//! write wait. Then the blocks wait for a flush of the backing.
+
+use super::{Engine, PAUSE_MAX};
+use crate::durable::Planted;
+use crate::locks::Owner;
+use crate::store::BlockKey;
+use crate::{Buf, BufOwner, IoError, Op, OpKind, PART_BYTES, StageId, Target, VolumeId};
+use std::ops::Range;
+
+/// Blocks that are written back before their backing is flushed, at most.
+const WRITTEN_MAX: usize = 1024;
+
+#[derive(Debug)]
+pub(super) struct Run {
+    volume: VolumeId,
+    first: u64,
+    slots: Vec<u32>,
+    stage: StageId,
+    /// Reads of slots under way.
+    reads: u32,
+    failed: bool,
+}
+
+impl Run {
+    fn key(&self, at: usize) -> BlockKey {
+        BlockKey { volume: self.volume, block: self.first + at as u64 }
+    }
+
+    fn blocks(&self) -> Vec<(BlockKey, u32)> {
+        self.slots.iter().enumerate().map(|(at, &slot)| (self.key(at), slot)).collect()
+    }
+}
+
+impl Engine {
+    /// Write a block back, and its neighbours.
+    pub(super) fn start_clean(&mut self, key: BlockKey) {
+        let most = (PART_BYTES / self.block_bytes()).max(1);
+        let mut blocks = key.block..key.block + 1;
+        while blocks.end - blocks.start < most && blocks.start > 0 && self.joins(key.volume, blocks.start - 1)
+        {
+            blocks.start -= 1;
+        }
+        while blocks.end - blocks.start < most && self.joins(key.volume, blocks.end) {
+            blocks.end += 1;
+        }
+        let keys = blocks.clone().map(|block| BlockKey { volume: key.volume, block });
+        let slots: Vec<u32> =
+            keys.clone().filter_map(|key| self.store.find(key)).map(|entry| self.store.slot(entry)).collect();
+        keys.for_each(|key| self.cleaner.backlog.remove(key));
+        let stage = self.alloc_stage((slots.len() as u64 * self.block_bytes()) as u32);
+        let run = Run { volume: key.volume, first: blocks.start, slots, stage, reads: 0, failed: false };
+        let id = self.cleaner.runs.insert(run) as u32;
+        let (start, end) = self.clean_range(id);
+        self.volume_mut(key.volume).locks.share(start, end, Owner::Clean(id));
+        self.cleaner.volumes[key.volume.0 as usize].runs += 1;
+        self.read_run(id);
+    }
+
+    fn joins(&mut self, volume: VolumeId, block: u64) -> bool {
+        self.is_cleanable(BlockKey { volume, block })
+    }
+
+    /// The bytes of the volume.
+    fn clean_range(&self, id: u32) -> (u64, u64) {
+        let run = &self.cleaner.runs[id as usize];
+        let last = run.first + run.slots.len() as u64 - 1;
+        (run.first * self.block_bytes(), self.block_range(run.volume, last).1)
+    }
+
+    /// Read the slots: neighbours in one operation.
+    fn read_run(&mut self, id: u32) {
+        let slots = self.cleaner.runs[id as usize].slots.clone();
+        let mut from = 0;
+        while from < slots.len() {
+            let count = slots[from..].windows(2).take_while(|pair| pair[0] + 1 == pair[1]).count() + 1;
+            self.read_slots(id, slots[from], from..from + count);
+            from += count;
+        }
+    }
+
+    fn read_slots(&mut self, id: u32, slot: u32, blocks: Range<usize>) {
+        let (start, end) = self.clean_range(id);
+        let run = &mut self.cleaner.runs[id as usize];
+        run.reads += 1;
+        let (volume, stage) = (run.volume, run.stage);
+        let skip = blocks.start as u64 * self.block_bytes();
+        let (low, high) = (start + skip, (start + blocks.end as u64 * self.block_bytes()).min(end));
+        let len = (high - low).next_multiple_of(u64::from(self.config.cache_align)) as u32;
+        let buf = Buf { owner: BufOwner::Stage(stage), offset: skip as u32 };
+        let kind = OpKind::Read { offset: self.slot_offset(slot), len, buf };
+        let sums = self.sums(volume, low, high);
+        let op = Op::CleanRead { run: id, from: blocks.start as u32, to: blocks.end as u32 };
+        self.device_summed(Target::Cache, kind, sums, op);
+    }
+
+    pub(crate) fn end_clean_read(
+        &mut self,
+        id: u32,
+        blocks: Range<u32>,
+        result: Result<(), IoError>,
+        sums: &[u32],
+    ) {
+        let volume = self.cleaner.runs[id as usize].volume;
+        self.note_cache_result(volume, result);
+        let mut sound = result.is_ok();
+        for (&sum, at) in sums.iter().zip(blocks) {
+            let run = &self.cleaner.runs[id as usize];
+            let (key, slot) = (run.key(at as usize), run.slots[at as usize]);
+            if !self.is_sum(slot, sum) {
+                sound = false;
+                self.stats_mut(volume).checksum_errors += 1;
+                self.note_lost(key);
+            }
+        }
+        let run = &mut self.cleaner.runs[id as usize];
+        run.reads -= 1;
+        run.failed |= !sound;
+        match (run.reads, run.failed) {
+            (0, false) => self.write_run_back(id),
+            (0, true) => self.end_clean(id, false),
+            _ => {}
+        }
+    }
+
+    fn write_run_back(&mut self, id: u32) {
+        let (start, end) = self.clean_range(id);
+        let run = &self.cleaner.runs[id as usize];
+        let (volume, blocks) = (run.volume, run.slots.len() as u64);
+        let buf = Buf { owner: BufOwner::Stage(run.stage), offset: 0 };
+        let stats = self.stats_mut(volume);
+        stats.backing_writes += blocks;
+        stats.cleaned_blocks += blocks;
+        let kind = OpKind::Write { offset: start, len: (end - start) as u32, buf, fua: false };
+        self.device(Target::Backing(volume), kind, Op::CleanWrite { run: id });
+    }
+
+    pub(crate) fn end_clean_write(&mut self, id: u32, result: Result<(), IoError>) {
+        let volume = self.cleaner.runs[id as usize].volume;
+        self.note_backing(volume, result.is_ok());
+        self.end_clean(id, result.is_ok());
+    }
+
+    /// After an error a backing is left alone for a while.
+    fn note_backing(&mut self, volume: VolumeId, ok: bool) {
+        let now = self.cleaner.ticks;
+        let state = &mut self.cleaner.volumes[volume.0 as usize];
+        state.pause = if ok { 0 } else { (state.pause * 2).clamp(1, PAUSE_MAX) };
+        state.paused_until = now + state.pause;
+        self.stats_mut(volume).backing_errors += u64::from(!ok);
+    }
+
+    fn end_clean(&mut self, id: u32, ok: bool) {
+        let run = self.cleaner.runs.remove(id as usize);
+        self.free_stage(run.stage);
+        self.unlock(run.volume, Owner::Clean(id));
+        let hasty = self.is_planted(Planted::CleanBeforeFlush);
+        let state = &mut self.cleaner.volumes[run.volume.0 as usize];
+        state.runs -= 1;
+        match ok {
+            true if hasty => self.say_clean(run.blocks()),
+            true => state.written.extend(run.blocks()),
+            false => self.requeue(run.blocks()),
+        }
+        let state = &self.cleaner.volumes[run.volume.0 as usize];
+        if !state.written.is_empty() && (state.runs == 0 || state.written.len() >= WRITTEN_MAX) {
+            self.flush_backing(run.volume);
+        }
+        self.cleaner.due = true;
+    }
+
+    /// Blocks are to be written back again, if they still are dirty.
+    pub(crate) fn requeue(&mut self, blocks: Vec<(BlockKey, u32)>) {
+        for (key, _) in blocks {
+            if self.is_dirty(key) && !self.cleaner.lost.contains(&(key.volume, key.block)) {
+                self.cleaner.backlog.add(key, self.cleaner.ticks);
+            }
+        }
+    }
+
+    /// A flush of a volume's backing begins.
+    pub(crate) fn cover_cleaned(&mut self, volume: VolumeId) {
+        let state = &mut self.cleaner.volumes[volume.0 as usize];
+        state.covered.append(&mut state.written);
+    }
+
+    /// It has ended: the blocks that it covers are clean, if it ended well.
+    pub(crate) fn end_cleaned(&mut self, volume: VolumeId, ok: bool) {
+        let covered = std::mem::take(&mut self.cleaner.volumes[volume.0 as usize].covered);
+        match ok {
+            true => self.say_clean(covered),
+            false => self.requeue(covered),
+        }
+    }
+
+    /// The backing may have lost what was written and not flushed.
+    pub(crate) fn clean_again(&mut self, volume: VolumeId) {
+        let state = &mut self.cleaner.volumes[volume.0 as usize];
+        let mut blocks = std::mem::take(&mut state.covered);
+        blocks.append(&mut state.written);
+        self.requeue(blocks);
+    }
+
+    fn say_clean(&mut self, blocks: Vec<(BlockKey, u32)>) {
+        if let Some(durable) = &mut self.durable {
+            durable.say_clean(blocks);
+        }
+    }
+
+    /// Runs are under way.
+    pub(crate) fn is_cleaning(&self) -> bool {
+        !self.cleaner.runs.is_empty()
+    }
+}

@@ -1,0 +1,238 @@
+//! Dirty blocks in the journal: what is said when one is written, written again, or passed by.
+//!
+//! Data of a dirty block never changes where it is: another version goes to another slot, and its `Map` frees the slot of the one
+//! before (`docs/FORMAT.md`, rule 3). Where the backing has got newer data instead, the slot is *owed* a `Free`, which comes when
+//! a flush of the backing has ended that began after that write: until then a crash brings the old data back, as it may. News of a
+//! block that is passed by are said all the same: a flush may count on them that knows nothing of what came after.
+
+use super::news::News;
+use super::slots::Release;
+use super::{Durable, Planted};
+use crate::format::{BlockId, Entry};
+use crate::store::{BlockKey, State};
+use crate::{Engine, RequestId, VolumeId};
+
+impl Engine {
+    /// The slot has the block's newest data, durable or not.
+    pub(crate) fn become_dirty(&mut self, key: BlockKey, slot: u32, crc: u32) {
+        let entry = self.store.find(key).expect("a lock keeps the entry of a block that is written");
+        let state = self.store.state(entry);
+        let previous = (state != State::Writing).then(|| self.store.slot(entry));
+        debug_assert!(
+            previous != Some(slot) && matches!(state, State::Writing | State::Valid | State::Dirty)
+        );
+        self.store.set_slot(entry, slot);
+        self.store.set_state(entry, State::Dirty);
+        self.count_dirty(key, state == State::Dirty);
+        let Some(durable) = &mut self.durable else {
+            unreachable!("only a cache that is kept has dirty blocks")
+        };
+        let block = durable.block_id(key);
+        let free = durable.dirtied(block, slot, crc, previous);
+        self.free_slots.extend(free);
+    }
+
+    /// A request is to be told of its end when all that was written before is durable.
+    pub(crate) fn reply_when_durable(&mut self, volume: VolumeId, request: RequestId) {
+        let early = self.is_planted(Planted::FlushBeforeMap);
+        let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_latched()) else {
+            return self.reply(request, self.served(volume));
+        };
+        let round = durable.said.undirty;
+        if early || !durable.news.wait(volume, request, round) {
+            return self.reply(request, Ok(()));
+        }
+        durable.want(2);
+        self.pump();
+    }
+
+    /// Tell the requests that have waited long enough.
+    pub(super) fn reply_to_waiters(&mut self) {
+        while let Some(request) = self.durable.as_mut().and_then(|durable| durable.news.next_over()) {
+            self.reply(request, Ok(()));
+        }
+        if let Some(durable) = self.durable.as_mut().filter(|durable| durable.news.waiters() > 0) {
+            durable.want(1);
+        }
+    }
+
+    /// Say what is ripe. False if the journal is full.
+    pub(super) fn push_news(&mut self) -> bool {
+        let Some(durable) = &mut self.durable else { return true };
+        while let Some(news) = durable.news.next() {
+            let pushed = match news {
+                News::Map { block, slot, crc, old } => {
+                    durable.push(Entry::Map { block, dirty: true, slot, crc, old })
+                }
+                News::Free { slot } => durable.push(Entry::Free { slot }),
+            };
+            if !pushed {
+                durable.news.unsaid(news);
+                return false;
+            }
+            durable.note_said(news);
+        }
+        true
+    }
+
+    /// The backing durably has the data of these slots: say so, if that still is what the cache holds.
+    pub(super) fn push_cleans(&mut self) {
+        while let Some((key, slot)) = self.durable.as_mut().and_then(|durable| durable.cleans.pop_front()) {
+            let Some(entry) = self.is_cleaned(key, slot) else { continue };
+            let (start, end) = self.block_range(key.volume, key.block);
+            if !self.volume(key.volume).locks.shareable(start, end) {
+                // It is being written, perhaps past the cache by someone who counts on it being dirty.
+                self.requeue(vec![(key, slot)]);
+                continue;
+            }
+            let Some(durable) = &mut self.durable else { return };
+            let quiet = durable.regions.may_map(durable.region_of(durable.block_id(key)));
+            // In a region that is not quiet nothing may be called clean: the journal forgets the block, and maps it later.
+            let pushed = match quiet {
+                true => durable.push(Entry::Clean { slot }),
+                false => durable.push_free_in_use(key, slot),
+            };
+            if !pushed {
+                durable.cleans.push_front((key, slot));
+                return;
+            }
+            if quiet {
+                durable.slots.clean(slot);
+            }
+            durable.said.undirty = true;
+            self.store.set_state(entry, State::Valid);
+            self.count_clean(key);
+        }
+    }
+
+    /// The entry of a block that still is dirty, and in this slot.
+    fn is_cleaned(&self, key: BlockKey, slot: u32) -> Option<u32> {
+        let entry = self.store.find(key)?;
+        let same = self.store.state(entry) == State::Dirty && self.store.slot(entry) == slot;
+        let firm = self.durable.as_ref().is_some_and(|durable| durable.slots.is_firm(slot));
+        (same && firm).then_some(entry)
+    }
+}
+
+impl Durable {
+    /// A block was written to a slot; it was in `previous` before. A slot that is free now.
+    fn dirtied(&mut self, block: BlockId, slot: u32, crc: u32, previous: Option<u32>) -> Option<u32> {
+        let (mut old, mut at, mut free) = (None, None, None);
+        if let Some(news) = previous.and_then(|previous| self.slots.withdraw(previous)) {
+            (free, at) = (previous, Some(news));
+            old = self.news.withdraw(news);
+        } else if let Some(previous) = previous {
+            match self.slots.release(previous) {
+                Release::Now => free = Some(previous),
+                Release::Wait => {}
+                Release::Push => {
+                    self.limbo.insert((block, previous));
+                    old = Some(previous);
+                }
+                Release::Owed => {
+                    self.limbo.insert((block, previous));
+                    self.slots.supersede(previous);
+                    old = Some(previous);
+                }
+            }
+        }
+        let old = old.or_else(|| self.take_owed(block));
+        let news = News::Map { block, slot, crc, old };
+        let at = match at {
+            Some(at) => {
+                self.news.put(at, news);
+                at
+            }
+            None => self.news.add(news),
+        };
+        self.slots.wait(slot, at, crc);
+        self.want_if_much();
+        free
+    }
+
+    /// A slot that the journal maps to the block, and that nothing frees yet: the caller will.
+    fn take_owed(&mut self, block: BlockId) -> Option<u32> {
+        let mut slots = self.limbo.range((block, 0)..=(block, u32::MAX)).map(|&(_, slot)| slot);
+        let owed = slots.find(|&slot| self.slots.is_owed(slot))?;
+        self.slots.supersede(owed);
+        self.owed.remove(&owed);
+        Some(owed)
+    }
+
+    /// The slot has no entry any more, and the journal maps it dirty: it is freed when the backing durably has newer data.
+    pub(super) fn owe(&mut self, block: BlockId, slot: u32) {
+        self.limbo.insert((block, slot));
+        self.owed.insert(slot, (block.volume, false));
+    }
+
+    /// A flush of a volume's backing begins.
+    pub(super) fn cover_owed(&mut self, volume: u16) {
+        self.owed.values_mut().filter(|owed| owed.0 == volume).for_each(|owed| owed.1 = true);
+    }
+
+    /// It has ended.
+    pub(super) fn pay_owed(&mut self, volume: u16, ok: bool) {
+        let covered = |owed: &(u16, bool)| *owed == (volume, true);
+        if !ok {
+            return self.owed.values_mut().filter(|owed| covered(owed)).for_each(|owed| owed.1 = false);
+        }
+        let slots: Vec<u32> =
+            self.owed.iter().filter(|(_, owed)| covered(owed)).map(|(&slot, _)| slot).collect();
+        slots.into_iter().for_each(|slot| self.pay(slot));
+    }
+
+    fn pay(&mut self, slot: u32) {
+        if self.owed.remove(&slot).is_some() {
+            self.slots.supersede(slot);
+            self.news.add(News::Free { slot });
+            self.want(2);
+        }
+    }
+
+    /// Without waiting for the backing: a planted bug.
+    pub(super) fn pay_early(&mut self, slot: u32) {
+        self.pay(slot);
+    }
+
+    /// True if slots of the volume wait for a flush of its backing.
+    pub(super) fn owes(&self, volume: u16) -> bool {
+        self.owed.values().any(|owed| owed.0 == volume)
+    }
+
+    /// The backing durably has the data of these slots.
+    pub(crate) fn say_clean(&mut self, blocks: Vec<(BlockKey, u32)>) {
+        if !blocks.is_empty() && !self.is_latched() {
+            self.cleans.extend(blocks);
+            self.want(1);
+        }
+    }
+
+    /// True if a slot's data may be written to the backing: a crash brings back nothing older. Else that is seen to.
+    pub(crate) fn may_write_back(&mut self, slot: u32) -> bool {
+        let firm = self.slots.is_firm(slot);
+        if !firm {
+            self.want(2);
+        }
+        firm
+    }
+
+    /// All that waits is to become durable.
+    pub(crate) fn want_soon(&mut self) {
+        self.want(2);
+    }
+
+    fn note_said(&mut self, news: News) {
+        let freed = match news {
+            News::Map { block, slot, old, .. } => {
+                self.slots.map_dirty(slot, block);
+                self.said.firm.push(slot);
+                old
+            }
+            News::Free { slot } => Some(slot),
+        };
+        if let Some(slot) = freed {
+            self.slots.unmap(slot);
+            self.said.frees.push(slot);
+        }
+    }
+}
