@@ -364,7 +364,7 @@ impl Engine {
         if self.free_slots.is_empty() {
             self.evict_one(tenant);
         }
-        if self.free_slots.len() < TAKE {
+        if self.free_slots.len() < TAKE / 2 {
             self.free_ahead(tenant);
         }
         let slot = self.free_slots.pop()?;

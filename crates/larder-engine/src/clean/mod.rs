@@ -60,6 +60,8 @@ pub(crate) struct Cleaner {
     aged: VecDeque<BlockKey>,
     /// Dirty blocks that cannot be read any more.
     lost: BTreeSet<(VolumeId, u64)>,
+    /// Dirty blocks were in the way since blocks were last found to be clean.
+    pressed: bool,
     /// There may be something to do.
     due: bool,
     ticks: u64,
@@ -175,6 +177,7 @@ impl Engine {
                 self.cleaner.urgent.push_back(key);
                 self.cleaner.due = true;
             }
+            self.cleaner.pressed = true;
         }
     }
 

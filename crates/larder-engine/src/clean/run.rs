@@ -164,11 +164,13 @@ impl Engine {
             true => state.written.extend(run.blocks()),
             false => self.requeue(run.blocks()),
         }
+        self.cleaner.due = true;
+        self.clean();
         let state = &self.cleaner.volumes[run.volume.0 as usize];
-        if !state.written.is_empty() && (state.runs == 0 || state.written.len() >= WRITTEN_MAX) {
+        let much = state.runs == 0 || state.written.len() >= WRITTEN_MAX || self.cleaner.pressed;
+        if much && !state.written.is_empty() {
             self.flush_backing(run.volume);
         }
-        self.cleaner.due = true;
     }
 
     /// Blocks are to be written back again, if they still are dirty.
@@ -204,8 +206,9 @@ impl Engine {
     }
 
     fn say_clean(&mut self, blocks: Vec<(BlockKey, u32)>) {
+        let soon = std::mem::take(&mut self.cleaner.pressed);
         if let Some(durable) = &mut self.durable {
-            durable.say_clean(blocks);
+            durable.say_clean(blocks, soon);
         }
     }
 

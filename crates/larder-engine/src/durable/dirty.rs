@@ -7,7 +7,7 @@
 
 use super::news::News;
 use super::slots::Release;
-use super::{Durable, Planted};
+use super::{Durable, LAZY, Planted};
 use crate::format::{BlockId, Entry};
 use crate::store::{BlockKey, State};
 use crate::{Engine, RequestId, VolumeId};
@@ -199,11 +199,13 @@ impl Durable {
         self.owed.values().any(|owed| owed.0 == volume)
     }
 
-    /// The backing durably has the data of these slots.
-    pub(crate) fn say_clean(&mut self, blocks: Vec<(BlockKey, u32)>) {
+    /// The backing durably has the data of these slots. It is said at once where someone waits (`soon`), else when a round is due, or worth it.
+    pub(crate) fn say_clean(&mut self, blocks: Vec<(BlockKey, u32)>, soon: bool) {
         if !blocks.is_empty() && !self.is_latched() {
             self.cleans.extend(blocks);
-            self.want(1);
+            if soon || self.cleans.len() >= LAZY {
+                self.want(1);
+            }
         }
     }
 

@@ -8,6 +8,9 @@ use crate::{Engine, VolumeId};
 const AHEAD_SHARE: u32 = 64;
 const AHEAD_MAX: usize = 256;
 
+/// Free slots below which a round is asked for: those that are on their way are wanted.
+const FEW: usize = 16;
+
 impl Engine {
     /// The checksums of whole blocks `start..end` of a volume (bytes), where they are kept.
     pub(crate) fn sums(&self, volume: VolumeId, start: u64, end: u64) -> Option<Sums> {
@@ -58,7 +61,9 @@ impl Engine {
     /// Slots that are freed cannot be used before a round has said so: see to it that some always are on their way.
     pub(crate) fn free_ahead(&mut self, tenant: usize) {
         let Some(durable) = &mut self.durable else { return };
-        durable.want(1);
+        if self.free_slots.len() < FEW {
+            durable.want(1);
+        }
         let ahead = (self.tenants[tenant].quota / AHEAD_SHARE) as usize;
         let missing = ahead.min(AHEAD_MAX).saturating_sub(self.free_slots.len() + durable.freeing());
         for _ in 0..missing {
