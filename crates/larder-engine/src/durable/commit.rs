@@ -161,7 +161,7 @@ impl Engine {
             let len = bytes.len() as u32;
             let stage = self.alloc_stage(len);
             if let Some(durable) = &mut self.durable {
-                durable.loads.insert(stage, bytes);
+                durable.load(stage, bytes);
             }
             self.actions.push_back(Action::Load { stage });
             let buf = Buf { owner: BufOwner::Stage(stage), offset: 0 };
@@ -179,8 +179,10 @@ impl Engine {
 
     /// The bytes for a staging buffer that [`Action::Load`] names: once.
     pub fn take_load(&mut self, stage: StageId) -> Vec<u8> {
-        let load = self.durable.as_mut().and_then(|durable| durable.loads.remove(&stage));
-        load.expect("a load is taken once, when its action comes")
+        let load = self.durable.as_mut().and_then(|durable| durable.loads.pop_front());
+        let (name, bytes) = load.expect("a load is taken once, when its action comes");
+        assert_eq!(name, stage, "loads are taken in their order");
+        bytes
     }
 
     pub(crate) fn end_meta_write(&mut self, stage: StageId, result: Result<(), IoError>) {

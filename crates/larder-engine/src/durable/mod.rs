@@ -146,8 +146,8 @@ pub(crate) struct Durable {
     full: bool,
     /// Parts that wait for a latch to be on the device.
     held: Vec<u32>,
-    /// Bytes of metadata handed to the driver, by their staging buffer.
-    loads: BTreeMap<StageId, Vec<u8>>,
+    /// Bytes for staging buffers, in the order in which the driver is told of them: names are soon used again.
+    loads: VecDeque<(StageId, Vec<u8>)>,
     written_bytes: u64,
     stopping: bool,
     /// The stop has looked at all blocks.
@@ -199,7 +199,7 @@ impl Durable {
 
     /// Bytes for a staging buffer.
     pub(crate) fn load(&mut self, stage: StageId, bytes: Vec<u8>) {
-        self.loads.insert(stage, bytes);
+        self.loads.push_back((stage, bytes));
     }
 
     /// Requests that wait for the journal.

@@ -190,7 +190,7 @@ impl Durable {
             ticket: Ticket::default(),
             full: false,
             held: Vec::new(),
-            loads: BTreeMap::new(),
+            loads: VecDeque::new(),
             written_bytes: 0,
             stopping: false,
             looked: false,

@@ -30,6 +30,11 @@ impl Engine {
             return;
         }
         let Some(durable) = &mut self.durable else { return };
+        // Some of what is said to be clean is forgotten by the journal, and has to be mapped again.
+        if !durable.cleans.is_empty() && self.start_round() {
+            return;
+        }
+        let Some(durable) = &mut self.durable else { return };
         if !durable.looked {
             durable.looked = true;
             let quiet = durable.regions.quiet(usize::MAX);
