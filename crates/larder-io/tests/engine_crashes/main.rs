@@ -3,6 +3,7 @@
 
 mod directed;
 mod known_answers;
+mod modes;
 mod rig;
 
 use larder_engine::format::Shape;

@@ -285,13 +285,17 @@ impl CrashRig {
         self.settle();
         self.drain();
         for (number, &(_, bytes)) in self.plan.volumes.clone().iter().enumerate() {
-            let mut content = vec![0; bytes as usize];
-            let volume = VolumeId(number as u16);
-            self.host.backing(volume).content().read(0, &mut content);
-            for (sector, bytes) in (0..).zip(content.chunks(SECTOR_BYTES as usize)) {
-                self.oracle.observe(volume, sector, bytes);
-                self.survivors.see(volume, sector, bytes);
-            }
+            self.observe_backing(VolumeId(number as u16), 0, bytes);
+        }
+    }
+
+    /// A backing holds what its guests may read.
+    pub fn observe_backing(&mut self, volume: VolumeId, offset: u64, len: u64) {
+        let mut content = vec![0; len as usize];
+        self.host.backing(volume).content().read(offset, &mut content);
+        for (sector, bytes) in (offset / SECTOR_BYTES..).zip(content.chunks(SECTOR_BYTES as usize)) {
+            self.oracle.observe(volume, sector, bytes);
+            self.survivors.see(volume, sector, bytes);
         }
     }
 
