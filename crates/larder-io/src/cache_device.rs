@@ -1,123 +1,38 @@
 //! The SSD: a file or block device that is checked, locked, and marked as a Larder cache before the first block goes on it.
 //!
-//! Checking ([`CachePlan::check`]) and marking ([`CachePlan::format`]) are apart, so that a daemon can look at everything that it was
-//! configured with before it writes anything. The layout: [`HEADER_BYTES`] of header, then slots of one block each.
+//! Checking ([`CachePlan::check`], [`CachePlan::check_kept`]) and writing ([`CachePlan::format`]) are apart, so that a daemon can look
+//! at everything that it was configured with before it writes anything. There are two kinds of cache. One keeps nothing: [`HEADER_BYTES`]
+//! of header, then slots of one block each; it is cold at each start. One is kept over stops and crashes (`docs/FORMAT.md`): its metadata
+//! comes before the slots, and a start goes on with what it recovers.
 
+mod error;
 mod header;
+mod kept;
+mod medium;
 
 use crate::file::{Access, Creation, FileDevice, OpenError};
 use crate::{Buffer, sys};
 use header::{Found, Header};
+use kept::Sound;
+use larder_engine::format::Recovered;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+pub use error::CacheError;
 pub use header::HEADER_BYTES;
+pub use kept::new_uuid;
 
 /// What the cache is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheSpec {
     /// A block device or a file; a file is created where it is absent.
     pub path: PathBuf,
-    /// Bytes of cached data: a file that is created is [`HEADER_BYTES`] longer.
+    /// Bytes of cached data: a file that is created is longer, by its header or its metadata.
     pub size: u64,
     /// Bytes in a block: a power of two, at least 4096.
     pub block_bytes: u32,
-}
-
-/// A cache device cannot be used. Nothing has been written to it.
-#[derive(Debug, thiserror::Error)]
-pub enum CacheError {
-    /// It cannot be opened.
-    #[error("cache device: {0}")]
-    Open(#[from] OpenError),
-    /// Somebody else has it: most likely another daemon.
-    #[error("the cache device {} is in use by another process", path.display())]
-    InUse {
-        /// The device.
-        path: PathBuf,
-    },
-    /// Smaller than configured.
-    #[error("the cache device {} has {bytes} bytes, less than the configured {size}", path.display())]
-    TooSmall {
-        /// The device.
-        path: PathBuf,
-        /// Its size in bytes.
-        bytes: u64,
-        /// The configured size in bytes.
-        size: u64,
-    },
-    /// The file system has no room for the file.
-    #[error("no room for the cache file {}: {needed} bytes needed, {free} free", path.display())]
-    NoRoom {
-        /// The file to be created.
-        path: PathBuf,
-        /// Bytes needed.
-        needed: u64,
-        /// Bytes free.
-        free: u64,
-    },
-    /// It begins with something that is not a Larder header.
-    #[error("{} holds something else: it is neither empty nor a Larder cache", path.display())]
-    Foreign {
-        /// The device.
-        path: PathBuf,
-    },
-    /// Written by a later version, which may keep data there that this one does not understand.
-    #[error("{} was written by a newer version of Larder (format {version})", path.display())]
-    Newer {
-        /// The device.
-        path: PathBuf,
-        /// The format found.
-        version: u32,
-    },
-    /// The size makes no cache.
-    #[error("{} has room for {blocks} blocks of {block_bytes} bytes; a cache has from 1 to {}", path.display(), u32::MAX)]
-    BlockCount {
-        /// The device.
-        path: PathBuf,
-        /// Blocks that would fit.
-        blocks: u64,
-        /// Bytes in a block.
-        block_bytes: u32,
-    },
-    /// The system refused something.
-    #[error("cannot {action} the cache device {}: {source}", path.display())]
-    Os {
-        /// The device.
-        path: PathBuf,
-        /// What was tried.
-        action: &'static str,
-        /// The system's answer.
-        source: io::Error,
-    },
-}
-
-impl CacheError {
-    /// What the operator can do.
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::Open(error) => error.remedy(),
-            Self::InUse { path } => {
-                format!("stop the other daemon (fuser -v {}), or use another path", path.display())
-            }
-            Self::TooSmall { path, bytes, .. } => format!(
-                "configure a size of at most {bytes}, or remove the file (rm {}) so that it is created with the right size",
-                path.display()
-            ),
-            Self::NoRoom { .. } => "configure a smaller size, or free some space".into(),
-            Self::Foreign { path } => format!(
-                "if it can go: wipefs -a {0}, then dd if=/dev/zero of={0} bs=4096 count=1 conv=notrunc",
-                path.display()
-            ),
-            Self::Newer { path, .. } => {
-                format!("use that version, or give up the cache: rm {}", path.display())
-            }
-            Self::BlockCount { .. } => "configure a size of at least one block, and of less than 2^32".into(),
-            Self::Os { .. } => "see the system's message; the kernel log (dmesg) may say more".into(),
-        }
-    }
 }
 
 /// A cache device that passed every check; an existing one is locked. Nothing is written yet.
@@ -127,53 +42,82 @@ pub struct CachePlan {
     blocks: u32,
     /// `None` where the file is to be created.
     device: Option<FileDevice>,
+    next: Next,
+}
+
+/// What is to be written before the cache can be used.
+#[derive(Debug)]
+enum Next {
+    /// The header of a cache that keeps nothing.
+    Header,
+    /// An empty cache that is kept. A file of ours may grow.
+    Make { may_grow: bool },
+    /// Nothing: it goes on with this.
+    GoOn(Box<Recovered>),
+    /// A repair that gives up clean blocks.
+    Mend(Box<Recovered>),
 }
 
 impl CachePlan {
-    /// Look at what is there.
+    /// Look at what is there, for a cache that keeps nothing.
     pub fn check(spec: CacheSpec) -> Result<Self, CacheError> {
+        Self::check_for(spec, false)
+    }
+
+    /// Look at what is there, for a cache that is kept: what one holds already is read, and found sound or refused.
+    pub fn check_kept(spec: CacheSpec) -> Result<Self, CacheError> {
+        Self::check_for(spec, true)
+    }
+
+    fn check_for(spec: CacheSpec, keep: bool) -> Result<Self, CacheError> {
         if spec.path.symlink_metadata().is_ok_and(|there| !there.file_type().is_symlink())
             || spec.path.exists()
         {
-            Self::check_existing(spec)
+            Self::check_existing(spec, keep)
         } else {
-            Self::check_new(spec)
+            Self::check_new(spec, keep)
         }
     }
 
-    fn check_existing(spec: CacheSpec) -> Result<Self, CacheError> {
+    fn check_existing(spec: CacheSpec, keep: bool) -> Result<Self, CacheError> {
         let device = match FileDevice::open(&spec.path, Access::Exclusive, Creation::Existing) {
             Err(OpenError::Busy { path }) => return Err(CacheError::InUse { path }),
             opened => opened?,
         };
         lock(device.file(), &spec.path)?;
-        let bytes = device.bytes();
-        if bytes < spec.size {
-            return Err(CacheError::TooSmall { path: spec.path, bytes, size: spec.size });
-        }
-        match header::find(device.file()).map_err(|source| failed(&spec.path, "read", source))? {
-            Found::Nothing | Found::Ours(_) => {}
+        let next = match header::find(device.file()).map_err(|source| failed(&spec.path, "read", source))? {
+            Found::Nothing => Next::Make { may_grow: false },
+            Found::Cold => {
+                if keep {
+                    tracing::info!(cache = %spec.path.display(), "it kept nothing so far: it is made anew, and kept from now on");
+                }
+                Next::Make { may_grow: !device.is_block_device() }
+            }
+            Found::Kept => after(Sound::read(&device)?, &spec, &device, keep),
             Found::Newer(version) => return Err(CacheError::Newer { path: spec.path, version }),
+            Found::Damaged(why) => {
+                let why = format!("no usable superblock: A {why}");
+                return Err(CacheError::Damaged { path: spec.path, why });
+            }
+            Found::Overwritten => return Err(CacheError::Overwritten { path: spec.path }),
             Found::Foreign => return Err(CacheError::Foreign { path: spec.path }),
-        }
-        let blocks = block_count(&spec, spec.size.min(bytes.saturating_sub(HEADER_BYTES)))?;
-        Ok(Self { spec, blocks, device: Some(device) })
+        };
+        let next = if keep { next } else { Next::Header };
+        let blocks = blocks_on(&spec, &device, &next)?;
+        Ok(Self { spec, blocks, device: Some(device), next })
     }
 
-    fn check_new(spec: CacheSpec) -> Result<Self, CacheError> {
-        let blocks = block_count(&spec, spec.size)?;
-        let parent = match spec.path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
+    fn check_new(spec: CacheSpec, keep: bool) -> Result<Self, CacheError> {
+        let (blocks, needed, next) = match keep {
+            true => {
+                // The sector is not known before there is a file; larger ones take more.
+                let layout = kept::layout(&spec, 4096, None)?;
+                (layout.slots(), layout.device_bytes(), Next::Make { may_grow: true })
+            }
+            false => (block_count(&spec, spec.size)?, spec.size.saturating_add(HEADER_BYTES), Next::Header),
         };
-        let missing = |source| OpenError::from_os(parent.to_path_buf(), "open the directory", source);
-        let directory = File::open(parent).map_err(missing)?;
-        let free = sys::free_bytes(&directory).map_err(missing)?;
-        let needed = spec.size.saturating_add(HEADER_BYTES);
-        if needed > free {
-            return Err(CacheError::NoRoom { path: spec.path, needed, free });
-        }
-        Ok(Self { spec, blocks, device: None })
+        check_free(&spec.path, needed)?;
+        Ok(Self { spec, blocks, device: None, next })
     }
 
     /// Blocks that it will hold.
@@ -181,37 +125,157 @@ impl CachePlan {
         self.blocks
     }
 
-    /// Create the file where it is absent, allocate its space, and write the header. What was in the cache is gone.
+    /// What it goes on with; `None` where it will be empty.
+    pub fn recovered(&self) -> Option<&Recovered> {
+        match &self.next {
+            Next::GoOn(recovered) | Next::Mend(recovered) => Some(recovered),
+            Next::Header | Next::Make { .. } => None,
+        }
+    }
+
+    /// Create the file where it is absent, allocate its space, and write what makes it a cache. Unless it is one that is gone
+    /// on with, what was in it is gone.
     pub fn format(self) -> Result<CacheDevice, CacheError> {
-        let Self { spec, blocks, device } = self;
+        let Self { spec, blocks, device, next } = self;
         let created = device.is_none();
         let device = match device {
             Some(device) => device,
             None => FileDevice::open(&spec.path, Access::Exclusive, Creation::New)?,
         };
-        let written = write(&spec, blocks, device);
+        let written = lock(device.file(), &spec.path).and_then(|()| match next {
+            Next::Header => Ok((write_header(&spec, blocks, device)?, None)),
+            Next::Make { may_grow } => make(&spec, device, may_grow, created),
+            Next::GoOn(recovered) => Ok((device, Some(recovered))),
+            Next::Mend(_) => {
+                let recovered = kept::mend(&device)?;
+                Ok((device, Some(Box::new(recovered))))
+            }
+        });
         if written.is_err() && created {
             // The error that led here is the one to tell.
             let _ = std::fs::remove_file(&spec.path);
         }
-        Ok(CacheDevice { device: written?, block_bytes: spec.block_bytes, blocks })
+        let (device, recovered) = written?;
+        let is_kept = recovered.is_some();
+        Ok(CacheDevice { device, block_bytes: spec.block_bytes, blocks, is_kept, recovered })
     }
 }
 
-fn write(spec: &CacheSpec, blocks: u32, mut device: FileDevice) -> Result<FileDevice, CacheError> {
-    lock(device.file(), &spec.path)?;
+/// What becomes of a sound cache: it is gone on with if it is to be kept, and is what was configured.
+fn after(sound: Sound, spec: &CacheSpec, device: &FileDevice, keep: bool) -> Next {
+    let (path, dropped) = (spec.path.display(), sound.blocks());
+    if !keep {
+        tracing::warn!(cache = %path, dropped, "what the cache kept is dropped: it is configured to keep nothing");
+    } else if sound.is_as_configured(spec, device) {
+        return if sound.repair_first { Next::Mend(sound.recovered) } else { Next::GoOn(sound.recovered) };
+    } else {
+        let made = sound.recovered.superblock().layout;
+        tracing::warn!(
+            cache = %path,
+            dropped,
+            "the cache was made with {} blocks of {} bytes, which is not what is configured: it is made anew, and cold",
+            made.slots(),
+            made.block_bytes(),
+        );
+    }
+    Next::Make { may_grow: !device.is_block_device() }
+}
+
+/// Blocks that a device will hold, if it is large enough and can grow as far as it has to.
+fn blocks_on(spec: &CacheSpec, device: &FileDevice, next: &Next) -> Result<u32, CacheError> {
+    let bytes = device.bytes();
+    if let Next::GoOn(recovered) | Next::Mend(recovered) = next {
+        return Ok(recovered.superblock().layout.slots());
+    }
+    if let Next::Make { may_grow: true } = next {
+        let layout = kept::layout(spec, device.align(), None)?;
+        if layout.device_bytes() > bytes {
+            check_free(&spec.path, layout.device_bytes() - bytes)?;
+        }
+        return Ok(layout.slots());
+    }
+    if bytes < spec.size {
+        return Err(CacheError::TooSmall { path: spec.path.clone(), bytes, size: spec.size });
+    }
+    match next {
+        Next::Header => block_count(spec, spec.size.min(bytes.saturating_sub(HEADER_BYTES))),
+        _ => Ok(kept::layout(spec, device.align(), Some(bytes))?.slots()),
+    }
+}
+
+/// Refuse where the file system of a file has less room than it needs.
+fn check_free(path: &Path, needed: u64) -> Result<(), CacheError> {
+    let parent = directory(path);
+    let missing = |source| OpenError::from_os(parent.to_path_buf(), "open the directory", source);
+    let opened = File::open(parent).map_err(missing)?;
+    let free = sys::free_bytes(&opened).map_err(missing)?;
+    if needed > free {
+        return Err(CacheError::NoRoom { path: path.into(), needed, free });
+    }
+    Ok(())
+}
+
+fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+type Made = (FileDevice, Option<Box<Recovered>>);
+
+/// Make a cache that is kept.
+fn make(spec: &CacheSpec, mut device: FileDevice, may_grow: bool, created: bool) -> Result<Made, CacheError> {
+    let room = if may_grow { None } else { Some(device.bytes()) };
+    let layout = kept::layout(spec, device.align(), room)?;
+    allocate(&mut device, layout.device_bytes())?;
+    // Where a superblock goes, a cache of format 1 has a slot, and a guest may have written anything there.
+    erase(&device, HEADER_BYTES)?;
+    let recovered = kept::make(&device, layout)?;
+    if created {
+        // What it will hold is worth no more than its name.
+        let synced = File::open(directory(&spec.path)).and_then(|directory| directory.sync_all());
+        synced.map_err(|source| failed(&spec.path, "create", source))?;
+    }
+    Ok((device, Some(Box::new(recovered))))
+}
+
+/// Make a cache that keeps nothing. The second superblock of one that was kept goes first: it would be found again.
+fn write_header(spec: &CacheSpec, blocks: u32, mut device: FileDevice) -> Result<FileDevice, CacheError> {
+    allocate(&mut device, u64::from(blocks) * u64::from(spec.block_bytes) + HEADER_BYTES)?;
+    erase(&device, HEADER_BYTES)?;
+    let header = Header { block_bytes: spec.block_bytes, blocks };
+    write_page(&device, 0, &header.encode())?;
+    Ok(device)
+}
+
+/// Allocate a file's first `bytes`.
+fn allocate(device: &mut FileDevice, bytes: u64) -> Result<(), CacheError> {
     if !device.is_block_device() {
-        let bytes = u64::from(blocks) * u64::from(spec.block_bytes) + HEADER_BYTES;
-        sys::preallocate(device.file(), bytes).map_err(|source| failed(&spec.path, "allocate", source))?;
+        let allocated = sys::preallocate(device.file(), bytes);
+        allocated.map_err(|source| failed(device.path(), "allocate", source))?;
         device.set_bytes(bytes.max(device.bytes()));
     }
-    let header = Header { block_bytes: spec.block_bytes, blocks };
-    let mut page = Buffer::alloc(HEADER_BYTES as usize)
-        .ok_or_else(|| failed(&spec.path, "write", io::ErrorKind::OutOfMemory.into()))?;
-    page.copy_from_slice(&header.encode());
-    let written = device.file().write_all_at(&page, 0).and_then(|()| device.file().sync_all());
-    written.map_err(|source| failed(&spec.path, "write", source))?;
-    Ok(device)
+    Ok(())
+}
+
+/// Zero a page, durably.
+fn erase(device: &FileDevice, offset: u64) -> Result<(), CacheError> {
+    write_page(device, offset, &[0; HEADER_BYTES as usize])
+}
+
+fn write_page(
+    device: &FileDevice,
+    offset: u64,
+    bytes: &[u8; HEADER_BYTES as usize],
+) -> Result<(), CacheError> {
+    let write = || {
+        let mut page = Buffer::alloc(HEADER_BYTES as usize).ok_or(io::ErrorKind::OutOfMemory)?;
+        page.copy_from_slice(bytes);
+        device.file().write_all_at(&page, offset)?;
+        device.file().sync_all()
+    };
+    write().map_err(|source| failed(device.path(), "write", source))
 }
 
 fn lock(file: &File, path: &Path) -> Result<(), CacheError> {
@@ -240,6 +304,8 @@ pub struct CacheDevice {
     device: FileDevice,
     block_bytes: u32,
     blocks: u32,
+    is_kept: bool,
+    recovered: Option<Box<Recovered>>,
 }
 
 impl CacheDevice {
@@ -256,6 +322,16 @@ impl CacheDevice {
     /// Bytes of cached data that it holds.
     pub fn data_bytes(&self) -> u64 {
         u64::from(self.blocks) * u64::from(self.block_bytes)
+    }
+
+    /// True for a cache that is kept over stops and crashes.
+    pub fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
+    /// What a cache that is kept goes on with, once: it takes 12 bytes of memory for a block.
+    pub fn take_recovered(&mut self) -> Option<Box<Recovered>> {
+        self.recovered.take()
     }
 
     /// The open file or block device.

@@ -71,11 +71,10 @@ fn foreign_content_is_refused_and_left_alone() {
     for content in [b"precious".to_vec(), btrfs] {
         let place = Place::with(&content, MIB);
         let before = std::fs::read(place.path()).unwrap();
-        let error = place.check(MIB).unwrap_err();
-        assert!(
-            matches!(error, CacheError::Foreign { .. }) && error.remedy().contains("wipefs -a"),
-            "{error}"
-        );
+        for error in [place.check(MIB).unwrap_err(), CachePlan::check_kept(place.spec(MIB)).unwrap_err()] {
+            let remedy = error.remedy();
+            assert!(matches!(error, CacheError::Foreign { .. }) && remedy.contains("wipefs -a"), "{error}");
+        }
         assert!(std::fs::read(place.path()).unwrap() == before);
     }
 }
@@ -115,8 +114,8 @@ fn a_directory_that_is_missing_is_named() {
 fn a_file_that_cannot_be_completed_is_removed() {
     let place = Place::new();
     let plan = place.check(MIB).unwrap();
-    let stolen =
-        CachePlan { spec: CacheSpec { block_bytes: 1 << 31, ..place.spec(MIB) }, blocks: u32::MAX, ..plan };
+    let spec = CacheSpec { block_bytes: 1 << 31, ..place.spec(MIB) };
+    let stolen = CachePlan { spec, blocks: u32::MAX, ..plan };
     assert!(stolen.format().is_err());
     assert!(!place.path().exists());
 }

@@ -73,6 +73,8 @@ pub struct ReactorSnapshot {
     pub cache: DeviceStats,
     /// The cache device failed too often: this reactor no longer uses it.
     pub cache_failed: bool,
+    /// Bytes of the cache's own records written to its device since the start.
+    pub metadata_bytes: u64,
     /// Guest requests and fills in flight.
     pub in_flight: usize,
     /// Bytes of the engine's index, replacement and slots.

@@ -1,4 +1,6 @@
-//! The first 4 KiB of a cache device.
+//! What a cache device begins with, and the header of a cache that keeps nothing.
+//!
+//! That header is format 1: 4 KiB, then the slots.
 //!
 //! | bytes | content (little endian) |
 //! | --- | --- |
@@ -8,19 +10,22 @@
 //! | 16..20 | blocks |
 //! | 20..4092 | zero |
 //! | 4092..4096 | CRC-32C of what is before |
+//!
+//! A cache that is kept (format 2, `docs/FORMAT.md`) begins with two superblocks of 4 KiB.
 
 use crate::Buffer;
+use larder_engine::format::{Superblock, Unusable};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a cache device before its first slot.
+/// Bytes of a cache device before its first slot, where the cache keeps nothing.
 pub const HEADER_BYTES: u64 = 4096;
 
 const PAGE: usize = HEADER_BYTES as usize;
 const MAGIC: &[u8; 8] = b"LARDERCD";
 const VERSION: u32 = 1;
-/// btrfs is the one common file system that leaves the first 4 KiB alone.
+/// btrfs is the one common file system that leaves the first 8 KiB alone.
 const BTRFS_MAGIC: (u64, &[u8; 8]) = (0x1_0040, b"_BHRfS_M");
 
 /// What the header tells.
@@ -31,14 +36,20 @@ pub(super) struct Header {
 }
 
 /// What a device begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// Zeroes.
     Nothing,
-    /// A header of this format.
-    Ours(Header),
+    /// A header of format 1: nothing was kept.
+    Cold,
+    /// A superblock of format 2.
+    Kept,
     /// A whole header of a later format.
     Newer(u32),
+    /// A cache of which neither superblock can be used, and why the first cannot.
+    Damaged(Unusable),
+    /// Something else, over the first half of what was a cache.
+    Overwritten,
     /// Anything else.
     Foreign,
 }
@@ -56,28 +67,36 @@ impl Header {
     }
 }
 
-/// Read what a device begins with. A device shorter than a header holds nothing where it is zero so far.
+/// Read what a device begins with. A device shorter than two superblocks holds nothing where it is zero so far.
 pub(super) fn find(file: &File) -> io::Result<Found> {
-    let mut buffer = Buffer::alloc(PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
-    let count = file.read_at(&mut buffer, 0)?;
-    Ok(match classify(&buffer[..count]) {
+    let mut buffer = Buffer::alloc(2 * PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
+    let (first, second) = buffer.split_at_mut(PAGE);
+    let first_bytes = file.read_at(first, 0)?;
+    // A copy that cannot be read is one that cannot be used.
+    let second_bytes = file.read_at(second, HEADER_BYTES).unwrap_or(0);
+    Ok(match classify(&first[..first_bytes], &second[..second_bytes]) {
         Found::Nothing if has_btrfs(file)? => Found::Foreign,
         found => found,
     })
 }
 
-fn classify(page: &[u8]) -> Found {
-    if page.iter().all(|&byte| byte == 0) {
-        return Found::Nothing;
-    }
-    let Ok(page) = <&[u8; PAGE]>::try_from(page) else { return Found::Foreign };
-    let field = |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
-    if &page[0..8] != MAGIC || field(PAGE - 4) != crc32c(&page[..PAGE - 4]) {
-        return Found::Foreign;
-    }
-    match field(8) {
-        VERSION => Found::Ours(Header { block_bytes: field(12), blocks: field(16) }),
-        version => Found::Newer(version),
+/// What the places of the two superblocks hold. Behind a header of format 1 the second one is a slot, whatever a guest may
+/// have written there.
+fn classify(first: &[u8], second: &[u8]) -> Found {
+    let blank = |page: &[u8]| page.iter().all(|&byte| byte == 0);
+    let copies = if blank(first) {
+        (Err(Unusable::Blank), Superblock::decode(second, 1))
+    } else {
+        (Superblock::decode(first, 0), Superblock::decode(second, 1))
+    };
+    match copies {
+        (Err(Unusable::VersionOne), _) => Found::Cold,
+        (Err(Unusable::Newer(version)), _) | (_, Err(Unusable::Newer(version))) => Found::Newer(version),
+        (Err(Unusable::Foreign), Ok(_)) => Found::Overwritten,
+        (Ok(_), _) | (_, Ok(_)) => Found::Kept,
+        (Err(Unusable::Blank), Err(_)) if blank(second) => Found::Nothing,
+        (Err(Unusable::Foreign), _) | (Err(Unusable::Blank), Err(Unusable::Foreign)) => Found::Foreign,
+        (Err(why), _) => Found::Damaged(why),
     }
 }
 
@@ -99,8 +118,23 @@ fn crc32c(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use larder_engine::format::{Layout, Uuid};
 
     const HEADER: Header = Header { block_bytes: 8192, blocks: 77 };
+    const ZERO: [u8; PAGE] = [0; PAGE];
+
+    /// Both superblocks of a cache: the second one has generation 1.
+    fn superblocks() -> [Vec<u8>; 2] {
+        let layout = Layout::for_slots(4096, 512, 100).unwrap();
+        let first = Superblock::new(Uuid([7; 16]), layout);
+        [first.successor().encode(), first.encode()]
+    }
+
+    fn with_checksum(mut page: Vec<u8>) -> Vec<u8> {
+        let checksum = crc32c(&page[..PAGE - 4]);
+        page[PAGE - 4..].copy_from_slice(&checksum.to_le_bytes());
+        page
+    }
 
     #[test]
     fn checksum_is_the_known_one() {
@@ -108,25 +142,44 @@ mod tests {
     }
 
     #[test]
-    fn a_header_survives_and_any_flipped_bit_is_noticed() {
-        let page = HEADER.encode();
-        assert_eq!(classify(&page), Found::Ours(HEADER));
+    fn a_header_is_known_whatever_is_in_the_first_slot_and_any_flipped_bit_is_noticed() {
+        let (page, [_, forged]) = (HEADER.encode(), superblocks());
+        assert_eq!([&ZERO[..], &forged].map(|slot| classify(&page, slot)), [Found::Cold, Found::Cold]);
         for at in [0, 9, 12, 16, 100, 4091, 4095] {
             let mut damaged = page;
             damaged[at] ^= 4;
-            assert_eq!(classify(&damaged), Found::Foreign, "byte {at}");
+            let expected = if at == 0 { Found::Foreign } else { Found::Damaged(Unusable::Checksum) };
+            assert_eq!(classify(&damaged, &ZERO), expected, "byte {at}");
         }
     }
 
     #[test]
     fn other_contents_are_told_apart() {
-        assert_eq!(classify(&[0; PAGE]), Found::Nothing);
-        assert_eq!(classify(&[]), Found::Nothing);
-        assert_eq!(classify(&HEADER.encode()[..4000]), Found::Foreign);
-        let mut newer = HEADER.encode();
-        newer[8] = 2;
-        let checksum = crc32c(&newer[..PAGE - 4]);
-        newer[PAGE - 4..].copy_from_slice(&checksum.to_le_bytes());
-        assert_eq!(classify(&newer), Found::Newer(2));
+        assert_eq!(classify(&ZERO, &ZERO), Found::Nothing);
+        assert_eq!(classify(&[], &[]), Found::Nothing);
+        assert_eq!(classify(&HEADER.encode()[..4000], &[]), Found::Foreign);
+        assert_eq!(classify(&ZERO, &[1; PAGE]), Found::Foreign);
+        let mut newer = HEADER.encode().to_vec();
+        newer[8] = 3;
+        let newer = with_checksum(newer);
+        assert_eq!(classify(&newer, &ZERO), Found::Newer(3));
+    }
+
+    #[test]
+    fn one_good_superblock_makes_a_cache_unless_something_else_is_over_the_other() {
+        let [a, b] = superblocks();
+        let mut torn = a.clone();
+        torn[3000] = 1;
+        for (first, second) in [(&a, &b), (&a, &torn), (&torn, &b)] {
+            assert_eq!(classify(first, second), Found::Kept);
+        }
+        assert_eq!((classify(&a, &ZERO), classify(&ZERO, &b)), (Found::Kept, Found::Kept));
+        assert_eq!(classify(&a, &[9; PAGE]), Found::Kept);
+        assert_eq!(classify(&[9; PAGE], &b), Found::Overwritten);
+        assert_eq!(classify(&torn, &torn), Found::Damaged(Unusable::Checksum));
+        assert_eq!(classify(&ZERO, &torn), Found::Damaged(Unusable::Blank));
+        let mut newer = b.clone();
+        newer[8] = 3;
+        assert_eq!(classify(&a, &with_checksum(newer)), Found::Newer(3));
     }
 }

@@ -9,7 +9,8 @@ use crate::lane::Lane;
 use crate::mailbox::{Inbox, Waker};
 use crate::monitor::{Monitor, MonitorSink};
 use crate::{BufferPool, CacheDevice, Context, SharedPool, UnfinishedDevice};
-use larder_engine::{CachingSpec, Engine, EngineConfig, TenantId, VolumeId, WritePolicy};
+use larder_engine::format::{self, Recovered};
+use larder_engine::{CachingSpec, Engine, EngineConfig, OpenError, TenantId, VolumeId, WritePolicy};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -56,6 +57,9 @@ pub enum ReactorError {
         /// The largest size.
         max: u64,
     },
+    /// A cache that is kept cannot be gone on with.
+    #[error("the cache cannot be gone on with: {0}")]
+    Cache(#[from] OpenError),
     /// More volumes than a reactor can name.
     #[error("more than 65,534 tenants or volumes on one reactor")]
     TooMany,
@@ -99,6 +103,8 @@ pub struct ReactorBuilder {
     tenants: u16,
     volumes: Vec<Volume>,
     cache: FileDevice,
+    /// The cache is kept, and has not been opened yet.
+    unopened: bool,
     backings: Vec<Backing>,
     monitor: Option<MonitorSink>,
 }
@@ -109,7 +115,8 @@ fn random_seed() -> u64 {
 }
 
 impl ReactorBuilder {
-    /// A reactor on the cache device, taking slots from a pool that may be shared.
+    /// A reactor on the cache device, taking slots from a pool that may be shared; a cache that is kept has one reactor, which
+    /// has to open it ([`ReactorBuilder::open_cache`]).
     pub fn new(config: ReactorConfig, cache: &CacheDevice, pool: SharedPool) -> Result<Self, ReactorError> {
         let device = cache.device().try_clone().map_err(ReactorError::Start)?;
         let engine_config = EngineConfig {
@@ -124,6 +131,7 @@ impl ReactorBuilder {
             tenants: 0,
             volumes: Vec::new(),
             cache: device,
+            unopened: cache.is_kept(),
             backings: Vec::new(),
             monitor: None,
         })
@@ -165,12 +173,32 @@ impl ReactorBuilder {
         self.volumes.get(volume.0 as usize).map(|volume| volume.info)
     }
 
+    /// Go on with a cache that is kept, after all tenants and volumes were added: `volumes` has one element for each, in their order.
+    /// Returns the blocks that each tenant holds then. Those of other volumes, of volumes whose backing or size is another one, and
+    /// those above a quota are dropped.
+    ///
+    /// # Panics
+    /// If `volumes` has another length, or the cache is open already.
+    pub fn open_cache(
+        &mut self,
+        recovered: &Recovered,
+        volumes: Vec<format::Volume>,
+    ) -> Result<Vec<u32>, ReactorError> {
+        self.engine.open_cache(recovered, volumes)?;
+        self.unopened = false;
+        Ok((0..self.tenants).map(|tenant| self.engine.occupied(TenantId(tenant))).collect())
+    }
+
     /// Start the thread. Returns when its ring works.
+    ///
+    /// # Panics
+    /// If the cache is one that is kept, and was not opened: its metadata would be overwritten.
     pub fn spawn<F: Frontend>(
         self,
         frontend: F,
         inbox: Inbox<F::Command>,
     ) -> Result<ReactorThread, ReactorError> {
+        assert!(!self.unopened, "a cache that is kept is opened first");
         let (started, wait) = mpsc::channel();
         let name = self.config.name.clone();
         let (tell, result) = mpsc::channel();

@@ -24,7 +24,7 @@ const DELIVERIES_PER_TURN: usize = 4096;
 const TRIM_PER_TURN: usize = 64;
 /// Between calls of the engine's tick, and the frontend's.
 const TICK: Duration = Duration::from_secs(1);
-/// Longest sleep of a reactor that has no socket.
+/// Longest sleep of a reactor that has no socket, and no cache to keep.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// Looks at the ring between two looks at the clock while polling.
 const LOOKS_PER_CLOCK: u32 = 16;
@@ -238,7 +238,9 @@ impl<F: Frontend> Reactor<F> {
             return Ok(());
         }
         let began = Instant::now();
-        let timed = !self.cx.lane.sockets.is_empty() || self.phase != Phase::Running;
+        let timed = !self.cx.lane.sockets.is_empty()
+            || self.phase != Phase::Running
+            || self.cx.driver.engine.data_offset().is_some();
         let timeout = if timed { self.next_tick.saturating_duration_since(began) } else { SLEEP_MAX };
         let result = self.cx.lane.ring.enter(Some(timeout));
         self.inbox.waker().awake();
@@ -253,6 +255,7 @@ impl<F: Frontend> Reactor<F> {
             volumes: (0..driver.volumes.len()).map(|volume| self.volume(volume)).collect(),
             cache: driver.stats[0],
             cache_failed: driver.engine.cache_failed(),
+            metadata_bytes: driver.engine.metadata_bytes(),
             in_flight: driver.engine.in_flight(),
             engine_memory_bytes: driver.engine.memory_bytes(),
             buffer_bytes: driver.pool.used_bytes(),

@@ -1,0 +1,257 @@
+//! Caches that are kept, on real files: what is gone on with, made anew or refused, and that checking writes nothing.
+
+use super::super::{CacheDevice, CacheError, CachePlan, CacheSpec};
+use larder_engine::format::{
+    BlockId, Entry, Harm, Layout, Medium, MediumError, MediumMut, Recovered, Superblock, Uuid, Volume,
+    VolumeTable, check, recover,
+};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+const MIB: u64 = 1 << 20;
+
+/// A place for a cache of 256 blocks.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir_in(".").unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("cache.img")
+    }
+
+    fn spec(&self, size: u64) -> CacheSpec {
+        CacheSpec { path: self.path(), size, block_bytes: 4096 }
+    }
+
+    fn check(&self, size: u64) -> Result<CachePlan, CacheError> {
+        let before = fs::read(self.path()).ok();
+        let plan = CachePlan::check_kept(self.spec(size));
+        assert!(fs::read(self.path()).ok() == before, "checking writes nothing");
+        plan
+    }
+
+    fn start(&self, size: u64) -> (CacheDevice, Recovered) {
+        let mut cache = self.check(size).unwrap().format().unwrap();
+        let recovered = cache.take_recovered().expect("a cache that is kept");
+        assert!(cache.is_kept() && cache.take_recovered().is_none());
+        (cache, *recovered)
+    }
+
+    fn medium(&self) -> OnFile {
+        OnFile(File::options().read(true).write(true).open(self.path()).unwrap())
+    }
+
+    /// A cache that was stopped cleanly with some blocks, dirty or clean.
+    fn with_blocks(blocks: u32, dirty: bool) -> Self {
+        let place = Self::new();
+        let (cache, recovered) = place.start(MIB);
+        drop(cache);
+        write(&mut place.medium(), &recovered, blocks, dirty);
+        place
+    }
+
+    fn recovered(&self) -> Recovered {
+        recover(&mut self.medium()).unwrap()
+    }
+}
+
+/// A session that maps the first blocks of a volume, which are zeroes, in two commits.
+fn write(medium: &mut OnFile, recovered: &Recovered, blocks: u32, dirty: bool) {
+    let mut session = recovered.open().unwrap();
+    let (layout, salt) = (session.superblock.layout, session.superblock.salt());
+    let volume =
+        Volume { id: 0, name: "v".into(), uuid: Uuid([1; 16]), bytes: 8 * MIB, identity: "v".into() };
+    let table = VolumeTable { generation: 1, volumes: vec![volume] };
+    medium.write(layout.volume_table_offset(1), &table.encode(&layout, salt).unwrap()).unwrap();
+    let superblock =
+        Superblock { volumes_generation: 1, may_hold_dirty: dirty, ..session.superblock.clone() };
+    medium.write(superblock.offset(), &superblock.encode()).unwrap();
+    for slots in [0..blocks / 2, blocks / 2..blocks] {
+        for slot in slots {
+            let block = BlockId { volume: 0, block: slot.into() };
+            let crc = salt.block(block, &[0; 4096]);
+            session.journal.push(Entry::Map { block, dirty, slot, crc, old: None }).unwrap();
+        }
+        for piece in session.journal.seal() {
+            medium.write(piece.offset, &piece.bytes).unwrap();
+        }
+        session.journal.flushed(session.journal.sealed());
+    }
+}
+
+struct OnFile(File);
+
+impl Medium for OnFile {
+    fn bytes(&self) -> u64 {
+        self.0.metadata().unwrap().len()
+    }
+
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), MediumError> {
+        self.0.read_exact_at(into, offset).map_err(|e| MediumError { offset, reason: e.to_string() })
+    }
+}
+
+impl MediumMut for OnFile {
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.0.write_all_at(bytes, offset).map_err(|e| MediumError { offset, reason: e.to_string() })
+    }
+
+    fn flush(&mut self) -> Result<(), MediumError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_new_file_has_its_metadata_beside_its_data() {
+    let place = Place::new();
+    assert_eq!((place.check(MIB).unwrap().blocks(), place.path().exists()), (256, false));
+    let (cache, recovered) = place.start(MIB);
+    assert_eq!((cache.blocks(), cache.data_bytes(), recovered.blocks().count()), (256, MIB, 0));
+    let layout = recovered.superblock().layout;
+    assert_eq!((layout.slots(), layout.device_bytes()), (256, fs::metadata(place.path()).unwrap().len()));
+    assert_eq!(layout.sector_bytes(), cache.device().align() as usize);
+    drop(cache);
+    assert_eq!(check(&mut place.medium(), true).unwrap(), []);
+    let (_, again) = place.start(MIB);
+    assert_eq!(again.superblock().uuid, recovered.superblock().uuid, "it is the same cache");
+}
+
+#[test]
+fn a_start_goes_on_with_what_is_there() {
+    let place = Place::with_blocks(9, false);
+    let plan = place.check(MIB).unwrap();
+    assert_eq!((plan.blocks(), plan.recovered().map(|found| found.blocks().count())), (256, Some(9)));
+    drop(plan);
+    let before = fs::read(place.path()).unwrap();
+    assert_eq!(place.start(MIB).1.blocks().count(), 9);
+    assert!(fs::read(place.path()).unwrap() == before, "the engine writes first");
+}
+
+#[test]
+fn a_device_of_just_the_size_holds_its_metadata_within_and_is_found_again() {
+    let place = Place::new();
+    File::create(place.path()).unwrap().set_len(MIB).unwrap();
+    let (cache, made) = place.start(MIB);
+    assert!((200..256).contains(&cache.blocks()), "{}", cache.blocks());
+    assert_eq!(cache.device().bytes(), MIB);
+    drop(cache);
+    assert_eq!(place.start(MIB).1.superblock().uuid, made.superblock().uuid);
+}
+
+#[test]
+fn another_size_or_block_is_made_anew_and_the_file_grows() {
+    for (size, block_bytes, blocks) in [(2 * MIB, 4096, 512), (MIB / 2, 4096, 128), (MIB, 8192, 128)] {
+        let place = Place::with_blocks(9, false);
+        let old = place.recovered().superblock().uuid;
+        let spec = CacheSpec { block_bytes, ..place.spec(size) };
+        let plan = CachePlan::check_kept(spec.clone()).unwrap();
+        assert_eq!((plan.blocks(), plan.recovered().is_none()), (blocks, true));
+        let mut cache = plan.format().unwrap();
+        let recovered = cache.take_recovered().unwrap();
+        assert_eq!((cache.blocks(), recovered.blocks().count()), (blocks, 0));
+        assert_ne!(recovered.superblock().uuid, old);
+        assert!(cache.device().bytes() >= recovered.superblock().layout.device_bytes());
+        drop(cache);
+        assert!(CachePlan::check_kept(spec).unwrap().recovered().is_some(), "it is kept from then on");
+    }
+}
+
+#[test]
+fn a_cache_that_kept_nothing_is_made_anew_and_back() {
+    let place = Place::new();
+    drop(CachePlan::check(place.spec(MIB)).unwrap().format().unwrap());
+    let (cache, first) = place.start(MIB);
+    assert_eq!(cache.blocks(), 256, "the file has grown");
+    drop(cache);
+    let cold = CachePlan::check(place.spec(MIB)).unwrap().format().unwrap();
+    assert!(!cold.is_kept());
+    drop(cold);
+    let (_, second) = place.start(MIB);
+    assert_ne!(second.superblock().uuid, first.superblock().uuid, "nothing of the first one is found again");
+}
+
+/// What a guest has written into the first slot of a cache that keeps nothing is where the other superblock would be.
+#[test]
+fn a_forged_superblock_in_a_slot_counts_for_nothing() {
+    let place = Place::new();
+    drop(CachePlan::check(place.spec(MIB)).unwrap().format().unwrap());
+    let forged = Superblock::new(Uuid([6; 16]), Layout::for_slots(4096, 512, 100).unwrap());
+    place.medium().write(4096, &forged.encode()).unwrap();
+    let (_, recovered) = place.start(MIB);
+    assert_eq!(recovered.superblock().layout.slots(), 256);
+    assert_ne!(recovered.superblock().uuid, forged.uuid);
+}
+
+#[test]
+fn dirty_blocks_are_never_given_up() {
+    let place = Place::with_blocks(5, true);
+    let other_size = CacheSpec { size: 2 * MIB, ..place.spec(MIB) };
+    let plans = [place.check(MIB), CachePlan::check_kept(other_size), CachePlan::check(place.spec(MIB))];
+    for refused in plans {
+        let error = refused.unwrap_err();
+        assert!(matches!(error, CacheError::Dirty { blocks: 5, .. }), "{error}");
+        assert!(error.remedy().contains("larder cache writeback "), "{}", error.remedy());
+    }
+}
+
+#[test]
+fn a_cache_that_needs_a_check_is_refused_with_the_commands() {
+    let place = Place::with_blocks(5, false);
+    let last = place.recovered().superblock().clone();
+    let told = Superblock { needs_check: true, ..last.successor() };
+    place.medium().write(told.offset(), &told.encode()).unwrap();
+    for refused in [place.check(MIB), CachePlan::check(place.spec(MIB))] {
+        let error = refused.unwrap_err();
+        assert!(error.to_string().contains("needs a check"), "{error}");
+        let remedy = error.remedy();
+        let commands =
+            ["check", "repair"].map(|verb| format!("larder cache {verb} {}", place.path().display()));
+        assert!(commands.iter().all(|command| remedy.contains(command)), "{remedy}");
+    }
+}
+
+#[test]
+fn what_is_over_a_superblock_is_left_alone() {
+    let place = Place::with_blocks(5, false);
+    place.medium().write(0, &[7; 4096]).unwrap();
+    let error = place.check(MIB).unwrap_err();
+    assert!(matches!(error, CacheError::Overwritten { .. }), "{error}");
+    place.medium().write(4096, &[7; 4096]).unwrap();
+    assert!(matches!(place.check(MIB).unwrap_err(), CacheError::Foreign { .. }));
+}
+
+#[test]
+fn two_broken_superblocks_are_no_cache_to_start_with() {
+    let place = Place::with_blocks(5, false);
+    for offset in [3000, 7096] {
+        place.medium().write(offset, &[7]).unwrap();
+    }
+    let error = place.check(MIB).unwrap_err();
+    assert!(matches!(error, CacheError::Damaged { .. }) && error.remedy().contains("cache check"), "{error}");
+}
+
+/// A record that is lost costs its clean blocks, and a repair that nobody has to ask for.
+#[test]
+fn lost_metadata_of_clean_blocks_is_repaired_by_the_start() {
+    let place = Place::with_blocks(9, false);
+    Harm::Record(1).inflict(&mut place.medium()).unwrap();
+    assert!(place.recovered().open().is_err());
+    drop(place.check(MIB).unwrap());
+    let (cache, recovered) = place.start(MIB);
+    drop(cache);
+    assert!(recovered.open().is_ok());
+    assert_eq!(check(&mut place.medium(), false).unwrap(), []);
+}
+
+#[test]
+fn lost_metadata_that_may_be_of_dirty_blocks_is_not() {
+    let place = Place::with_blocks(9, true);
+    Harm::Record(1).inflict(&mut place.medium()).unwrap();
+    let error = place.check(MIB).unwrap_err();
+    assert!(matches!(error, CacheError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("dirty blocks may be lost"), "{error}");
+}
