@@ -32,20 +32,23 @@ pub struct Collector<C> {
     pub reactors: Vec<Handle<C>>,
     blocks: u32,
     places: Vec<Place>,
+    warm_blocks: Option<Vec<u32>>,
     view: SharedView,
     started: Instant,
 }
 
 impl<C> Collector<C> {
-    /// A collector for a daemon that is ready now, on a cache of `blocks` blocks. `places` are those of the tenants.
+    /// A collector for a daemon that is ready now, on a cache of `blocks` blocks. `places` are those of the tenants, `warm_blocks` what
+    /// each held at the start, if the cache is kept.
     pub fn new(
         config: Config,
         blocks: u32,
         places: Vec<Place>,
+        warm_blocks: Option<Vec<u32>>,
         reactors: Vec<Handle<C>>,
         view: SharedView,
     ) -> Self {
-        Self { config, reactors, blocks, places, view, started: Instant::now() }
+        Self { config, reactors, blocks, places, warm_blocks, view, started: Instant::now() }
     }
 
     /// The status now.
@@ -63,6 +66,7 @@ impl<C> Collector<C> {
             config: &self.config,
             blocks: self.blocks,
             places: &self.places,
+            warm_blocks: self.warm_blocks.as_deref(),
             snapshots: &snapshots,
             view: &self.view.get(),
             uptime: self.started.elapsed(),
@@ -76,6 +80,7 @@ struct Parts<'a> {
     config: &'a Config,
     blocks: u32,
     places: &'a [Place],
+    warm_blocks: Option<&'a [u32]>,
     snapshots: &'a [ReactorSnapshot],
     view: &'a LoopView,
     uptime: Duration,
@@ -84,9 +89,10 @@ struct Parts<'a> {
 impl Parts<'_> {
     fn status(&self) -> Status {
         let Self { config, view, snapshots, .. } = *self;
-        let known = config.tenants.iter().zip(self.places).zip(&view.standings);
-        let tenant = |((tenant, place), standing): ((&TenantConfig, &Place), &Standing)| {
-            tenant_status(tenant, *place, snapshots, standing)
+        let known = config.tenants.iter().zip(self.places).zip(&view.standings).enumerate();
+        let tenant = |(index, ((tenant, place), standing)): (usize, ((&TenantConfig, &Place), &Standing))| {
+            let warm_blocks = self.warm_blocks.and_then(|warm| warm.get(index).copied()).unwrap_or(0);
+            Some(TenantStatus { warm_blocks, ..tenant_status(tenant, *place, snapshots, standing)? })
         };
         let tenants: Vec<_> = known.filter_map(tenant).collect();
         Status {
@@ -108,6 +114,9 @@ impl Parts<'_> {
         let free = u64::from(blocks).saturating_sub(occupied);
         let device = sum(snapshots.iter().map(|snapshot| &snapshot.cache));
         let failed = snapshots.iter().any(|snapshot| snapshot.cache_failed);
+        let metadata = snapshots.iter().map(|snapshot| snapshot.metadata_bytes).sum();
+        let written =
+            tenants.iter().fold(SsdWrites::new(0, 0, 0, metadata), |sum, t| sum + t.ssd_write_bytes);
         CacheStatus {
             path: cache.path.display().to_string(),
             size_bytes: u64::from(blocks) * u64::from(cache.block_bytes),
@@ -123,6 +132,9 @@ impl Parts<'_> {
             errors: device.errors,
             read_latency_seconds: seconds(device.read_mean_ns()),
             write_latency_seconds: seconds(device.write_mean_ns()),
+            kept: self.warm_blocks.is_some(),
+            warm_blocks: tenants.iter().map(|tenant| tenant.warm_blocks).sum(),
+            ssd_write_bytes: written,
         }
     }
 }
@@ -175,6 +187,7 @@ fn counters(name: &str, now: &TenantSnapshot) -> TenantStatus {
         quota_blocks: now.quota_blocks,
         occupied_blocks: now.occupied_blocks,
         dirty_blocks: now.dirty_blocks,
+        warm_blocks: 0,
         write_policy: now.write_policy.as_str().into(),
         replacement: String::new(),
         admission: String::new(),
@@ -249,7 +262,12 @@ mod tests {
     fn snapshot(tenants: &[(u32, u64)], volumes: &[(u16, u64)]) -> ReactorSnapshot {
         let tenant = |(index, (occupied_blocks, read_hits)): (usize, &(u32, u64))| TenantSnapshot {
             tenant: TenantId(index as u16),
-            stats: TenantStats { read_hits: *read_hits, ssd_fill_blocks: 3, ..TenantStats::default() },
+            stats: TenantStats {
+                read_hits: *read_hits,
+                ssd_fill_blocks: 3,
+                ssd_fill_bytes: 12_288,
+                ..TenantStats::default()
+            },
             quota_blocks: 10,
             occupied_blocks: *occupied_blocks,
             dirty_blocks: 0,
@@ -266,6 +284,7 @@ mod tests {
             volumes: volumes.iter().enumerate().map(volume).collect(),
             cache: DeviceStats { reads: 1, read_ns: 100_000, ..DeviceStats::default() },
             engine_memory_bytes: 1000,
+            metadata_bytes: 4096,
             ..ReactorSnapshot::default()
         }
     }
@@ -282,7 +301,8 @@ mod tests {
         let place = |reactor| Place { reactor, tenant: TenantId(0) };
         let view = LoopView { epoch: 4, standings: vec![standing(1), standing(2)], memory_bytes: 5 };
         let (places, uptime) = (&[place(1), place(0)][..], Duration::from_secs(2));
-        Parts { config: &config, blocks: 255, places, snapshots, view: &view, uptime }.status()
+        let warm_blocks = Some(&[30, 10][..]);
+        Parts { config: &config, blocks: 255, places, warm_blocks, snapshots, view: &view, uptime }.status()
     }
 
     #[test]
@@ -305,6 +325,10 @@ mod tests {
         assert_eq!(sizes(b), [("vb1".to_owned(), 512), ("vb2".to_owned(), 1024)]);
         assert_eq!(b.volumes[1].backing, "nbd://10.0.0.1:10809/b2");
         assert_eq!(a.volumes[0].backing_read_latency_seconds, Some(0.0015));
+        assert_eq!(
+            (a.warm_blocks, b.warm_blocks, status.cache.warm_blocks, status.cache.kept),
+            (30, 10, 40, true)
+        );
         assert_eq!((a.urd_blocks, a.trd_blocks, a.decision.epoch, a.ssd_writes.total), (7, 9, 4, 3));
     }
 
@@ -315,6 +339,7 @@ mod tests {
         assert_eq!((cache.blocks, cache.free_blocks, cache.size_bytes), (255, 215, 255 * 4096));
         assert_eq!((cache.memory_bytes, cache.state), (2000, CacheState::Ok));
         assert_eq!(cache.read_latency_seconds, Some(0.0001));
+        assert_eq!(cache.ssd_write_bytes, SsdWrites::new(2 * 12_288, 0, 0, 2 * 4096));
         let mut shaky = one.clone();
         shaky.cache.errors = 1;
         assert_eq!(status(&[one.clone(), shaky.clone()]).cache.state, CacheState::Degraded);

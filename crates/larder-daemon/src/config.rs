@@ -62,6 +62,8 @@ pub struct CacheConfig {
     pub size_bytes: u64,
     /// Bytes in a block: a power of two from 4 KiB to 128 KiB.
     pub block_bytes: u32,
+    /// What is cached is kept over stops and crashes. One reactor serves such a cache.
+    pub keep: bool,
 }
 
 impl CacheConfig {
@@ -91,7 +93,8 @@ pub struct ControlConfig {
     pub min_blocks: u32,
     /// The share of writes to cached blocks (WAW + WAR over all accesses) from which `auto` means `ro`.
     pub write_threshold: f64,
-    /// How many reactors serve the volumes; `None` for one per core. Never more than there are tenants.
+    /// How many reactors serve the volumes; `None` for one where the cache is kept, else for one per core. Never more than
+    /// there are tenants.
     pub reactors: Option<u32>,
 }
 

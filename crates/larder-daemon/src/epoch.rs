@@ -13,6 +13,8 @@ use larder_locality::{
 };
 use larder_policy::spec::CachingSpec;
 
+use crate::warm_start;
+
 /// Blocks of a tenant that its analyzer looks at, at most: a tenant with fewer is analyzed exactly, a larger one from a
 /// sample of this size, in some two megabytes.
 const SAMPLED_BLOCKS: u32 = 1 << 15;
@@ -113,6 +115,25 @@ impl EpochLoop {
         let decisions = Static.allocate(&new.inputs(&[]), &new.constraints())?;
         new.stand(decisions, &[]);
         Ok(new)
+    }
+
+    /// The tenants hold some blocks already, in their order: before the first decision they keep them, as far as the cache reaches,
+    /// unless their quotas are fixed.
+    pub fn start_warm(&mut self, held_blocks: &[u32]) {
+        if self.allocator.name() == Static::NAME {
+            return;
+        }
+        let cold: Vec<u32> = self.standings.iter().map(|standing| standing.decision.quota_blocks).collect();
+        let LoopConfig { cache_blocks, min_blocks, .. } = self.config;
+        let quotas = warm_start::quotas(cache_blocks, min_blocks, &cold, held_blocks);
+        for ((standing, quota), held) in self.standings.iter_mut().zip(quotas).zip(held_blocks) {
+            let decision = &mut standing.decision;
+            if *held > 0 && quota != decision.quota_blocks {
+                decision.reason =
+                    format!("{quota} blocks: it held {held} when the cache was opened; {}", decision.reason);
+            }
+            decision.quota_blocks = quota;
+        }
     }
 
     /// An access. One of an unknown tenant is ignored. Takes time in the number of blocks that it touches.
@@ -254,6 +275,19 @@ mod tests {
         let allocator = larder_alloc::by_name("static").expect("known");
         let error = EpochLoop::new(config(100), allocator, vec![tenant("t", Some(101))]).err();
         assert!(matches!(error, Some(AllocError::QuotasExceedCache { .. })));
+    }
+
+    #[test]
+    fn a_warm_start_keeps_what_is_held_unless_quotas_are_fixed() {
+        let mut epochs = eci(100, &[None, None]);
+        epochs.start_warm(&[70, 0]);
+        assert_eq!(quotas(&epochs), [70, 30]);
+        assert!(epochs.standings()[0].decision.reason.starts_with("70 blocks: it held 70"));
+        let allocator = larder_alloc::by_name("static").expect("known");
+        let tenants = vec![tenant("t", None), tenant("t", None)];
+        let mut fixed = EpochLoop::new(config(100), allocator, tenants).expect("fits");
+        fixed.start_warm(&[70, 0]);
+        assert_eq!(quotas(&fixed), [50, 50]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The daemon around the engine: configuration, the loop of an epoch, the status, and the wiring of all parts.
 //!
 //! [`config`] says what `larder.toml` may say. [`server`] checks it against the machine, starts the reactors, and stops
-//! them. [`analyzer`] is the thread around the loop of an epoch ([`epoch`] decides, [`actuator`] puts the decisions into
+//! them. [`warm_start`] says what tenants begin with where the cache was kept. [`analyzer`] is the thread around the loop of an epoch ([`epoch`] decides, [`actuator`] puts the decisions into
 //! steps). [`collector`] puts the [`status`] together that the [`control_socket`] tells.
 
 pub mod actuator;
@@ -14,3 +14,4 @@ pub mod placement;
 pub mod server;
 pub mod status;
 pub mod units;
+pub mod warm_start;

@@ -19,8 +19,12 @@ pub struct Place {
     pub tenant: TenantId,
 }
 
-/// Reactors that a configuration gets: as many as it asks for, or one per core, but never more than tenants.
+/// Reactors that a configuration gets: one where the cache is kept; else as many as it asks for, or one per core, but never more
+/// than tenants.
 pub fn reactor_count(config: &Config) -> usize {
+    if config.cache.keep {
+        return 1;
+    }
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let wanted = config.control.reactors.map_or_else(cores, |reactors| reactors as usize);
     wanted.clamp(1, config.tenants.len().max(1))

@@ -1,9 +1,9 @@
 //! The daemon's life: check everything, start everything, wait for a signal, stop everything.
 //!
 //! Nothing is written before everything that can be judged has been judged. The order at the start is therefore:
-//! configuration, backings, cache device, addresses, control socket ([`check`] ends here), and only then the cache's
-//! header, the analyzer and the reactors. The order at the end is: reactors (which finish what is in flight, flush the
-//! backings and remove their sockets), analyzer, control socket, and last the lock on the cache device.
+//! configuration, backings, cache device (all that a kept cache holds is read), addresses, control socket ([`check`] ends
+//! here), and only then what makes a new device a cache, the analyzer and the reactors. The order at the end is: reactors (which
+//! finish what is in flight, flush the backings, write what the cache keeps and remove their sockets), analyzer, control socket, and last the lock on the cache device.
 
 mod checked;
 mod error;

@@ -54,6 +54,15 @@ pub struct CacheStatus {
     pub read_latency_seconds: Option<f64>,
     /// Mean time of a write to the cache device.
     pub write_latency_seconds: Option<f64>,
+    /// Is it kept over restarts?
+    #[serde(default)]
+    pub kept: bool,
+    /// Blocks that were cached already when the daemon started, and still could be used; those of all tenants.
+    #[serde(default)]
+    pub warm_blocks: u32,
+    /// Bytes written to the SSD, by cause: those of all tenants, and the cache's own records (`metadata`), which belong to none.
+    #[serde(default)]
+    pub ssd_write_bytes: SsdWrites,
 }
 
 /// The health of the cache device.
@@ -90,6 +99,9 @@ pub struct TenantStatus {
     pub occupied_blocks: u32,
     /// Blocks that are newer on the cache device than on the backing.
     pub dirty_blocks: u32,
+    /// Blocks that were cached already when the daemon started, and still could be used.
+    #[serde(default)]
+    pub warm_blocks: u32,
     /// The policy in force: `wt` or `ro`.
     pub write_policy: String,
     /// Which of its blocks leaves: `lru`, `arc` ...
@@ -240,6 +252,7 @@ mod tests {
             quota_blocks: 2048,
             occupied_blocks: 1000,
             dirty_blocks: 0,
+            warm_blocks: 900,
             write_policy: "wt".into(),
             replacement: "lru".into(),
             admission: "always".into(),
@@ -271,6 +284,9 @@ mod tests {
             errors: 0,
             read_latency_seconds: Some(0.0001),
             write_latency_seconds: None,
+            kept: true,
+            warm_blocks: 900,
+            ssd_write_bytes: SsdWrites::new(16_384, 20_480, 0, 512),
         };
         Status {
             version: "0.1.0".into(),
@@ -293,11 +309,21 @@ mod tests {
     #[test]
     fn the_promised_keys_are_there() {
         let json = serde_json::to_value(example()).expect("serializable");
-        for key in ["size_bytes", "block_bytes", "blocks", "free_blocks", "memory_bytes", "state"] {
+        for key in [
+            "size_bytes",
+            "block_bytes",
+            "blocks",
+            "free_blocks",
+            "memory_bytes",
+            "state",
+            "kept",
+            "warm_blocks",
+            "ssd_write_bytes",
+        ] {
             assert!(keys(&json["cache"]).contains(&key), "cache.{key}");
         }
         let tenant = &json["tenants"][0];
-        for key in "name quota_blocks occupied_blocks dirty_blocks write_policy replacement admission read_hits read_misses write_hits \
+        for key in "name quota_blocks occupied_blocks dirty_blocks warm_blocks write_policy replacement admission read_hits read_misses write_hits \
             write_misses evictions ssd_writes backing_reads backing_writes urd_blocks trd_blocks decision volumes"
             .split_whitespace()
         {

@@ -51,12 +51,21 @@ fn head(status: &Status) -> String {
         HumanSize(cache.size_bytes),
         HumanSize(cache.block_bytes.into()),
     );
+    let _ = writeln!(text, "{}", kept(cache));
     let _ = writeln!(text, "{}", memory(cache, status.analyzer_memory_bytes));
     if status.monitor_dropped > 0 {
         let _ =
             writeln!(text, "the monitor lost {} requests: distances are incomplete", status.monitor_dropped);
     }
     text
+}
+
+fn kept(cache: &CacheStatus) -> String {
+    if !cache.kept {
+        return "not kept over restarts: cold at the start".into();
+    }
+    let (warm, records) = (size(cache, cache.warm_blocks.into()), HumanSize(cache.ssd_write_bytes.metadata));
+    format!("kept over restarts: {warm} warm at the start; {records} of records written to the SSD since")
 }
 
 fn memory(cache: &CacheStatus, analyzer_bytes: u64) -> String {
@@ -205,7 +214,8 @@ mod tests {
         "cache": {
             "path": "/var/lib/larder/cache.img", "size_bytes": 2147483648, "block_bytes": 4096, "blocks": 524288,
             "free_blocks": 424288, "memory_bytes": 2400000, "state": "ok", "errors": 0,
-            "read_latency_seconds": 0.0001, "write_latency_seconds": null
+            "read_latency_seconds": 0.0001, "write_latency_seconds": null, "kept": true, "warm_blocks": 90000,
+            "ssd_write_bytes": {"fill": 409600, "guest_write": 20480, "promotion": 0, "metadata": 8192, "total": 438272}
         },
         "tenants": [{
             "name": "db", "quota_blocks": 131072, "occupied_blocks": 100000, "dirty_blocks": 0, "write_policy": "wt",
@@ -245,9 +255,17 @@ mod tests {
         assert!(render(&status, 20).contains("up 0s"));
     }
 
+    #[test]
+    fn a_daemon_that_does_not_tell_keeps_nothing() {
+        let text = STATUS.replace("\"kept\": true, ", "").replace("\"warm_blocks\": 90000,", "\"x\": 0,");
+        let text = render(&serde_json::from_str(&text).expect("a status"), WIDTH);
+        assert!(text.contains("not kept over restarts: cold at the start"), "{text}");
+    }
+
     const EXPECTED: &str = "\
 larder 0.1.0, up 1h 2m, epoch 6 (every 10m), allocator eci
 cache /var/lib/larder/cache.img: ok, 1.6 GiB of 2 GiB free, blocks of 4 KiB
+kept over restarts: 351.5 MiB warm at the start; 8 KiB of records written to the SSD since
 memory: 2.3 MiB for blocks (24 bytes per cached block), 1 MiB for the analyzer
 the monitor lost 3 requests: distances are incomplete
 

@@ -36,7 +36,7 @@ pub(super) fn config(source: Source<'_>, base: &Path) -> Result<Config, Complain
     };
     let cache = cache(&cache_table, base)?;
     let control = match root.table("control", "[control]")? {
-        Some(table) => control(&table, base)?,
+        Some(table) => control(&table, base, cache.keep)?,
         None => control_default(),
     };
     let mut rules = Rules::new(base, &cache, &control);
@@ -47,7 +47,7 @@ pub(super) fn config(source: Source<'_>, base: &Path) -> Result<Config, Complain
 }
 
 fn cache(table: &Table<'_>, base: &Path) -> Result<CacheConfig, Complaint> {
-    table.allow_only(&["path", "size", "block_size"])?;
+    table.allow_only(&["path", "size", "block_size", "keep"])?;
     let path = path(&table.required("path", "\"/var/lib/larder/cache.img\"")?, base)?;
     let block_bytes = match table.size("block_size")? {
         Some(field) => block_size(&field)?,
@@ -55,7 +55,8 @@ fn cache(table: &Table<'_>, base: &Path) -> Result<CacheConfig, Complaint> {
     };
     let size = table.size("size")?.ok_or_else(|| table.missing("size", "\"2GiB\""))?;
     cache_size(&size, block_bytes.into())?;
-    Ok(CacheConfig { path, size_bytes: size.value, block_bytes })
+    let keep = table.boolean("keep")?.unwrap_or(true);
+    Ok(CacheConfig { path, size_bytes: size.value, block_bytes, keep })
 }
 
 fn block_size(field: &Field<'_, u64>) -> Result<u32, Complaint> {
@@ -104,7 +105,7 @@ fn control_default() -> ControlConfig {
     }
 }
 
-fn control(table: &Table<'_>, base: &Path) -> Result<ControlConfig, Complaint> {
+fn control(table: &Table<'_>, base: &Path, keep: bool) -> Result<ControlConfig, Complaint> {
     let known = ["socket", "socket_group", "allocator", "epoch", "min_blocks", "write_threshold", "reactors"];
     table.allow_only(&known)?;
     let mut control = control_default();
@@ -120,10 +121,24 @@ fn control(table: &Table<'_>, base: &Path) -> Result<ControlConfig, Complaint> {
     if let Some(field) = table.duration("epoch")? {
         control.epoch = epoch(&field)?;
     }
-    control.min_blocks = table.integer("min_blocks", 0, u32::MAX)?.unwrap_or(control.min_blocks);
+    if let Some(field) = table.integer("min_blocks", 0, u32::MAX)? {
+        control.min_blocks = field.value;
+    }
     control.write_threshold = table.ratio("write_threshold")?.unwrap_or(control.write_threshold);
-    control.reactors = table.integer("reactors", 1, REACTORS_MAX)?;
+    control.reactors =
+        table.integer("reactors", 1, REACTORS_MAX)?.map(|field| reactors(&field, keep)).transpose()?;
     Ok(control)
+}
+
+/// One thread has the records of a cache that is kept.
+fn reactors(field: &Field<'_, u32>, keep: bool) -> Result<u32, Complaint> {
+    if keep && field.value > 1 {
+        return Err(field.complain(
+            format!("{} reactors cannot serve a cache that is kept over restarts", field.value),
+            "remove the line for one reactor; or write keep = false in [cache] for as many as you like, and a cold cache at each start",
+        ));
+    }
+    Ok(field.value)
 }
 
 /// A group by its name, or by its number in digits. The highest number means "none" to the system.

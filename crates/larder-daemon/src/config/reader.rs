@@ -193,19 +193,38 @@ impl<'a> Table<'a> {
     }
 
     /// An integer from `min` to `max`.
-    pub fn integer(&self, key: &'static str, min: u32, max: u32) -> Result<Option<u32>, Complaint> {
+    pub fn integer(
+        &self,
+        key: &'static str,
+        min: u32,
+        max: u32,
+    ) -> Result<Option<Field<'a, u32>>, Complaint> {
         self.value(key)
             .map(|field| {
                 let parsed = match field.value {
                     DeValue::Integer(number) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
                     _ => None,
                 };
-                parsed.filter(|number| (min..=max).contains(number)).ok_or_else(|| {
+                let known = parsed.filter(|number| (min..=max).contains(number));
+                known.map(|number| field.with(number)).ok_or_else(|| {
                     field.complain(
                         format!("\"{key}\" must be a whole number from {min} to {max}"),
                         format!("write a number such as {}", min.max(1)),
                     )
                 })
+            })
+            .transpose()
+    }
+
+    /// Yes or no.
+    pub fn boolean(&self, key: &'static str) -> Result<Option<bool>, Complaint> {
+        self.value(key)
+            .map(|field| match field.value {
+                DeValue::Boolean(value) => Ok(*value),
+                other => Err(field.complain(
+                    format!("\"{key}\" must be true or false, not {}", article(other)),
+                    "write true or false, without quotes",
+                )),
             })
             .transpose()
     }

@@ -91,7 +91,7 @@ fn what_is_left_out_has_its_default() {
     let config = Config::parse(Path::new("larder.toml"), Path::new("/etc/larder"), text).expect("valid");
     assert_eq!(
         config.cache,
-        CacheConfig { path: "/etc/larder/c".into(), size_bytes: 8192, block_bytes: 4096 }
+        CacheConfig { path: "/etc/larder/c".into(), size_bytes: 8192, block_bytes: 4096, keep: true }
     );
     let control = ControlConfig {
         socket: "/run/larder/larder.sock".into(),
@@ -203,10 +203,12 @@ fn name_tenant((index, (quota_bytes, write_policy, caching, volumes)): (usize, U
 }
 
 fn any_config() -> impl Strategy<Value = Config> {
-    let cache = (any_path(), 4_u32..1 << 20, 0_u32..6).prop_map(|(path, units, shift)| CacheConfig {
+    let cache = (any_path(), 4_u32..1 << 20, 0_u32..6, any::<bool>());
+    let cache = cache.prop_map(|(path, units, shift, keep)| CacheConfig {
         path,
         size_bytes: u64::from(units) * (512 << 10),
         block_bytes: 4096 << shift,
+        keep,
     });
     let group = prop_oneof![
         "[a-z][a-z0-9_ä'\"-]{0,12}".prop_map(SocketGroup::Name),
@@ -233,7 +235,10 @@ fn any_config() -> impl Strategy<Value = Config> {
                 reactors,
             }
         });
-    (cache, control, any_tenants()).prop_map(|(cache, control, tenants)| Config { cache, control, tenants })
+    (cache, control, any_tenants()).prop_map(|(cache, mut control, tenants)| {
+        control.reactors = control.reactors.map(|reactors| if cache.keep { 1 } else { reactors });
+        Config { cache, control, tenants }
+    })
 }
 
 proptest! {

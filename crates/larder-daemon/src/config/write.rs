@@ -17,6 +17,7 @@ impl fmt::Display for Config {
         writeln!(f, "path = {}", quoted(cache.path.display()))?;
         writeln!(f, "size = \"{}\"", ExactSize(cache.size_bytes))?;
         writeln!(f, "block_size = \"{}\"", ExactSize(cache.block_bytes.into()))?;
+        writeln!(f, "keep = {}", cache.keep)?;
         writeln!(f, "\n[control]")?;
         writeln!(f, "socket = {}", quoted(control.socket.display()))?;
         if let Some(group) = &control.socket_group {

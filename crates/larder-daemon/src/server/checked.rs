@@ -1,5 +1,6 @@
 //! Everything that a configuration names, opened and judged, with nothing written.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::AsFd;
@@ -9,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use larder_alloc::{Allocator, ConfiguredPolicy, Eci, Static, WritePolicy};
+use larder_engine::format::{Recovered, Volume};
 use larder_io::{Backing, CacheError, CachePlan, CacheSpec, FileDevice};
 
 use super::ServeError;
@@ -29,6 +31,8 @@ const LOCK_EVERY: Duration = Duration::from_millis(50);
 pub(super) struct Checked {
     /// The backings of each tenant's volumes, in the order of the configuration.
     pub backings: Vec<Vec<Backing>>,
+    /// What the cache has for each volume, in the order of the configuration.
+    pub volumes: Vec<Volume>,
     /// The cache device, locked if it exists.
     pub plan: CachePlan,
     /// The loop at its start, for the blocks that the device has.
@@ -52,9 +56,41 @@ impl Checked {
             }
         }
         let plan = cache_plan(&config.cache, free_by)?;
-        let epochs = epoch_loop(config, plan.blocks())?;
-        Ok(Self { backings, plan, epochs })
+        let mut epochs = epoch_loop(config, plan.blocks())?;
+        let known = config.volumes().zip(backings.iter().flatten());
+        let volumes: Vec<Volume> = known.map(|(volume, backing)| identified(volume, backing)).collect();
+        if let Some(recovered) = plan.recovered() {
+            epochs.start_warm(&held_blocks(config, &volumes, recovered));
+        }
+        Ok(Self { backings, volumes, plan, epochs })
     }
+}
+
+/// A volume as the cache knows it again; its number is chosen when the cache is opened.
+fn identified(volume: &VolumeConfig, backing: &Backing) -> Volume {
+    let (name, identity) = (volume.name.clone(), backing.identity());
+    Volume { id: 0, name, uuid: larder_io::new_uuid(), bytes: backing.bytes(), identity }
+}
+
+/// Blocks that each tenant finds in the cache.
+fn held_blocks(config: &Config, volumes: &[Volume], recovered: &Recovered) -> Vec<u32> {
+    let tenants = config.tenants.iter().enumerate();
+    let owners = tenants.flat_map(|(index, tenant)| tenant.volumes.iter().map(move |_| index));
+    let same = |a: &Volume, b: &Volume| (&a.name, &a.identity, a.bytes) == (&b.name, &b.identity, b.bytes);
+    let of_number: BTreeMap<u16, usize> = owners
+        .zip(volumes)
+        .filter_map(|(owner, volume)| {
+            let known = recovered.volumes().volumes.iter().find(|known| same(known, volume))?;
+            Some((known.id, owner))
+        })
+        .collect();
+    let mut held = vec![0; config.tenants.len()];
+    for (_, contents) in recovered.blocks() {
+        if let Some(&owner) = of_number.get(&contents.block.volume) {
+            held[owner] += 1;
+        }
+    }
+    held
 }
 
 fn open_backing(volume: &VolumeConfig) -> Result<Backing, ServeError> {
@@ -124,7 +160,8 @@ fn lock(volume: &VolumeConfig, device: &FileDevice, free_by: Instant) -> Result<
 /// Check the cache device.
 fn cache_plan(cache: &CacheConfig, free_by: Instant) -> Result<CachePlan, ServeError> {
     let (path, size, block_bytes) = (&cache.path, cache.size_bytes, cache.block_bytes);
-    let check = || CachePlan::check(CacheSpec { path: path.clone(), size, block_bytes });
+    let look = if cache.keep { CachePlan::check_kept } else { CachePlan::check };
+    let check = || look(CacheSpec { path: path.clone(), size, block_bytes });
     Ok(until_free(free_by, check, |error| matches!(error, CacheError::InUse { .. }))?)
 }
 

@@ -94,6 +94,9 @@ impl ServeError {
             Self::Reactor(ReactorError::Stuck { .. }) => {
                 "a system call does not return: see dmesg, and /proc/PID/task/*/stack; the process goes when it does".into()
             }
+            Self::Reactor(ReactorError::Cache(larder_engine::OpenError::Volumes(_))) => {
+                "use fewer volumes or shorter names and paths, or a larger cache, which has room for more of them".into()
+            }
             Self::Reactor(_) | Self::ReactorEnded => "look at the log above, and report it as a bug".into(),
             Self::Os { .. } => "check the limits on threads, memory and open files (ulimit -a)".into(),
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use larder_engine::WritePolicy;
+use larder_engine::format::{Recovered, Volume};
 use larder_export::nbd::{Export, ExportTable, ListenAddress, Listener, NbdCommand, NbdFrontend};
 use larder_io::{Backing, CacheDevice, Handle, ReactorBuilder, ReactorConfig, SharedPool};
 
@@ -20,9 +21,14 @@ pub(super) struct ReactorPlan {
 }
 
 impl ReactorPlan {
-    /// `count` reactors on one cache device, without tenants.
-    pub fn new(cache: &CacheDevice, count: usize, analyzer: &Analyzer) -> Result<Self, ServeError> {
-        let pool = SharedPool::new(cache.blocks());
+    /// `count` reactors on one cache device, without tenants; one where it goes on with what was recovered.
+    pub fn new(
+        cache: &CacheDevice,
+        recovered: Option<&Recovered>,
+        count: usize,
+        analyzer: &Analyzer,
+    ) -> Result<Self, ServeError> {
+        let pool = recovered.map_or_else(|| SharedPool::new(cache.blocks()), SharedPool::of_recovered);
         let builder = |index| {
             let config = ReactorConfig { name: format!("reactor-{index}"), ..ReactorConfig::default() };
             let mut builder = ReactorBuilder::new(config, cache, pool.clone())?;
@@ -45,6 +51,16 @@ impl ReactorPlan {
         tenants.into_iter().try_for_each(|(((tenant, place), standing), backings)| {
             self.add_tenant(tenant, *place, standing, backings)
         })
+    }
+
+    /// Go on with a cache that is kept, after all tenants were added. `volumes` are those of all tenants, in the order of the
+    /// configuration. Returns what each tenant holds then, in blocks.
+    pub fn open_cache(
+        &mut self,
+        recovered: &Recovered,
+        volumes: Vec<Volume>,
+    ) -> Result<Vec<u32>, ServeError> {
+        Ok(self.builders[0].open_cache(recovered, volumes)?)
     }
 
     fn add_tenant(

@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use larder_engine::format::{Recovered, Volume};
 use larder_export::nbd::{ListenAddress, NbdCommand, NbdFrontend};
 use larder_io::{CacheDevice, Handle, HandleError, Inbox, ReactorBuilder, ReactorError, ReactorThread};
 
@@ -36,17 +37,19 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Bind every address, then mark the cache device, then start every thread.
+    /// Bind every address, then mark the cache device or find it as it was left, then start every thread.
     pub fn start(config: &Config, checked: Checked) -> Result<Self, ServeError> {
         let Sockets { listeners, control } = Sockets::bind(config)?;
         let count = placement::reactor_count(config);
         let places = placement::in_turn(config.tenants.len(), count);
         let (handles, inboxes) = mailboxes(count)?;
-        let cache = checked.plan.format()?;
+        let mut cache = checked.plan.format()?;
+        let recovered = cache.take_recovered();
 
         let analyzer = Analyzer::default();
-        let mut plan = ReactorPlan::new(&cache, count, &analyzer)?;
+        let mut plan = ReactorPlan::new(&cache, recovered.as_deref(), count, &analyzer)?;
         plan.add_tenants(config, &places, checked.epochs.standings(), checked.backings)?;
+        let warm = recovered.map(|recovered| open(&mut plan, &recovered, checked.volumes)).transpose()?;
         let frontends = plan.frontends(listeners, &handles);
         let actuator = Box::new(ReactorActuator { reactors: handles.clone(), places: places.clone() });
         let routes = placement::routes(&places, count);
@@ -55,7 +58,7 @@ impl Running {
             .map_err(|source| ServeError::Os { action: "start the analyzer", source })?;
 
         let reactors = spawn(plan.builders, frontends, inboxes, &handles)?;
-        let collector = Arc::new(Collector::new(config.clone(), cache.blocks(), places, handles, view));
+        let collector = Arc::new(Collector::new(config.clone(), cache.blocks(), places, warm, handles, view));
         let control = match control.serve(answers(&collector)) {
             Ok(control) => control,
             Err(source) => {
@@ -107,6 +110,20 @@ impl Running {
         }
         Ok(stopped?)
     }
+}
+
+/// Go on with a cache that is kept. What each tenant holds then.
+fn open(plan: &mut ReactorPlan, recovered: &Recovered, volumes: Vec<Volume>) -> Result<Vec<u32>, ServeError> {
+    let warm = plan.open_cache(recovered, volumes)?;
+    let (found, used) = (recovered.blocks().count(), warm.iter().sum::<u32>());
+    let dropped = found.saturating_sub(used as usize);
+    if dropped > 0 {
+        let why = "their volumes are gone, have another size or another backing, or the quotas are smaller";
+        tracing::warn!("{used} of {found} cached blocks are used again; {dropped} are dropped: {why}");
+    } else {
+        tracing::info!("{used} cached blocks are used again");
+    }
+    Ok(warm)
 }
 
 /// Remove the files of the sockets on which clients connect, in place of a reactor that no longer can.

@@ -41,7 +41,7 @@ help: use a shorter path, for example below /run/larder"#,
     (
         r#"size"#,
         r#"sise = "2GiB""#,
-        r#"larder.toml:4: unknown key "sise" in [cache]; known keys are path, size, block_size
+        r#"larder.toml:4: unknown key "sise" in [cache]; known keys are path, size, block_size, keep
   |
 4 | sise = "2GiB"
   | ^^^^
@@ -217,6 +217,24 @@ help: write a number such as 0.5"#,
 10 | reactors = 0
    |            ^
 help: write a number such as 1"#,
+    ),
+    (
+        r#"epoch"#,
+        r#"reactors = 2"#,
+        r#"larder.toml:10: 2 reactors cannot serve a cache that is kept over restarts
+   |
+10 | reactors = 2
+   |            ^
+help: remove the line for one reactor; or write keep = false in [cache] for as many as you like, and a cold cache at each start"#,
+    ),
+    (
+        r#"block_size"#,
+        r#"keep = "yes""#,
+        r#"larder.toml:5: "keep" must be true or false, not a string
+  |
+5 | keep = "yes"
+  |        ^^^^^
+help: write true or false, without quotes"#,
     ),
     (
         r#"name = "web""#,
