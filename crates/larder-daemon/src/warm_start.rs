@@ -51,7 +51,7 @@ mod tests {
         // A newcomer gets an eighth of its equal part, from a cache that is full.
         assert_eq!(quotas(1000, 0, &[500, 500], &[1000, 0]), [938, 62]);
         assert_eq!(quotas(1000, 100, &[500, 500], &[1000, 0]), [900, 100]);
-        assert_eq!(quotas(900, 0, &[300, 300, 300], &[600, 0, 100]), [600, 120, 180]);
+        assert_eq!(quotas(900, 0, &[300, 300, 300], &[600, 0, 100]), [600, 129, 170]);
     }
 
     proptest! {

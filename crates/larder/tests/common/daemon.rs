@@ -64,6 +64,17 @@ impl Larder {
         tenant(&self.status(), name)
     }
 
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) -> Setup {
+        self.process.kill();
+        self.setup
+    }
+
     /// SIGTERM, and wait for the end.
     pub fn stop(self) -> Setup {
         self.terminate();

@@ -20,6 +20,7 @@ pub const MIB: u64 = 1 << 20;
 pub struct Setup {
     folder: TempDir,
     cache_size: String,
+    cache: String,
     control: String,
     tenants: String,
 }
@@ -27,8 +28,44 @@ pub struct Setup {
 impl Setup {
     /// A cache of this size (as in `larder.toml`), without tenants yet, under the default allocator.
     pub fn new(cache_size: &str) -> Self {
-        let folder = tempfile::Builder::new().prefix("larder-").tempdir().expect("a temporary folder");
-        Self { folder, cache_size: cache_size.into(), control: String::new(), tenants: String::new() }
+        Self::within(&std::env::temp_dir(), cache_size)
+    }
+
+    /// The same in memory: no device lags behind, however busy the machine is.
+    pub fn in_memory(cache_size: &str) -> Self {
+        Self::within(Path::new("/dev/shm"), cache_size)
+    }
+
+    fn within(place: &Path, cache_size: &str) -> Self {
+        let folder =
+            tempfile::Builder::new().prefix("larder-").tempdir_in(place).expect("a temporary folder");
+        let (cache, control, tenants) = Default::default();
+        Self { folder, cache_size: cache_size.into(), cache, control, tenants }
+    }
+
+    /// The cache is cold at each start.
+    pub fn cold(mut self) -> Self {
+        self.cache = "keep = false\n".into();
+        self
+    }
+
+    /// The cache is kept over restarts, as it is where nothing else is said.
+    pub fn kept(mut self) -> Self {
+        self.cache.clear();
+        self
+    }
+
+    /// This line of the tenants' tables no more.
+    pub fn without(mut self, line: &str) -> Self {
+        assert!(self.tenants.contains(line), "no {line} in {}", self.tenants);
+        self.tenants = self.tenants.replace(line, "");
+        self
+    }
+
+    /// Another size of the cache, from the next start on.
+    pub fn resized(mut self, cache_size: &str) -> Self {
+        self.cache_size = cache_size.into();
+        self
     }
 
     /// One more line in `[control]`.
@@ -118,9 +155,10 @@ impl Setup {
     /// Write `larder.toml`, and give its path.
     pub fn write_config(&self) -> PathBuf {
         let text = format!(
-            "[cache]\npath = \"{}\"\nsize = \"{}\"\n\n[control]\nsocket = \"{}\"\n{}{}",
+            "[cache]\npath = \"{}\"\nsize = \"{}\"\n{}\n[control]\nsocket = \"{}\"\n{}{}",
             self.cache().display(),
             self.cache_size,
+            self.cache,
             self.control_socket().display(),
             self.control,
             self.tenants,
