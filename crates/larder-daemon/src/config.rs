@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use larder_engine::CachingSpec;
+use larder_engine::{CachingSpec, DirtyLimits};
 use larder_export::nbd::ListenAddress;
 use larder_nbd::{Address, Uri};
 
@@ -147,6 +147,8 @@ pub struct TenantConfig {
     pub quota_bytes: Option<u64>,
     /// What happens to its writes.
     pub write_policy: PolicyChoice,
+    /// Under `wb`: how much of its partition may be dirty, and for how long (the keys `dirty_rest`, `dirty_max`, `dirty_age`).
+    pub dirty: DirtyLimits,
     /// Which of its blocks leaves when another enters (the key `replacement`), and which may enter (`admission`).
     pub caching: CachingSpec,
     /// Its disks; at least one.
@@ -158,6 +160,8 @@ pub struct TenantConfig {
 pub enum PolicyChoice {
     /// Decided in every epoch.
     Auto,
+    /// Always write-back; only where the cache is kept.
+    WriteBack,
     /// Always write-through.
     WriteThrough,
     /// Always read-only.
@@ -166,13 +170,14 @@ pub enum PolicyChoice {
 
 impl PolicyChoice {
     /// All of them, with their names.
-    pub const NAMED: [(&'static str, Self); 3] =
-        [("auto", Self::Auto), ("wt", Self::WriteThrough), ("ro", Self::ReadOnly)];
+    pub const NAMED: [(&'static str, Self); 4] =
+        [("auto", Self::Auto), ("wb", Self::WriteBack), ("wt", Self::WriteThrough), ("ro", Self::ReadOnly)];
 
     /// The name in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
+            Self::WriteBack => "wb",
             Self::WriteThrough => "wt",
             Self::ReadOnly => "ro",
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use larder_alloc::{DEFAULT_MIN_BLOCKS, DEFAULT_WRITE_THRESHOLD};
-use larder_engine::CachingSpec;
+use larder_engine::{CachingSpec, DirtyLimits};
 use larder_export::nbd::ListenAddress;
 use larder_policy::spec::{AdmissionSpec, PolicySpec, SpecError};
 
@@ -207,12 +207,31 @@ fn name(field: &Field<'_, &str>) -> Result<String, Complaint> {
     Ok(field.value.to_owned())
 }
 
-fn write_policy(field: &Field<'_, &str>) -> Result<PolicyChoice, Complaint> {
-    if field.value == "wb" {
-        let message = "write policy \"wb\" comes with durable write-back, which is not there yet";
-        return Err(field.complain(message, "use \"wt\" or \"ro\", or \"auto\" to have it decided"));
+fn write_policy(field: &Field<'_, &str>, keep: bool) -> Result<PolicyChoice, Complaint> {
+    let policy = field.choose(&PolicyChoice::NAMED)?;
+    if policy == PolicyChoice::WriteBack && !keep {
+        return Err(field.complain(
+            "write policy \"wb\" would lose data with a cache that is not kept over restarts",
+            "remove keep = false from [cache], or use \"wt\" or \"ro\"",
+        ));
     }
-    field.choose(&PolicyChoice::NAMED)
+    Ok(policy)
+}
+
+/// `dirty_rest`, `dirty_max` (per cent of the partition) and `dirty_age`.
+fn dirty_limits(table: &Table<'_>) -> Result<DirtyLimits, Complaint> {
+    let mut limits = DirtyLimits::default();
+    if let Some(field) = table.integer("dirty_max", 1, 100)? {
+        limits.max = field.value as u8;
+        limits.rest = limits.rest.min(limits.max);
+    }
+    if let Some(field) = table.integer("dirty_rest", 0, limits.max.into())? {
+        limits.rest = field.value as u8;
+    }
+    if let Some(field) = table.duration("dirty_age")? {
+        limits.age = u32::try_from(field.value.as_secs().max(1)).unwrap_or(u32::MAX);
+    }
+    Ok(limits)
 }
 
 /// `replacement` and `admission`, together: LARC is both.
@@ -261,7 +280,9 @@ impl<'c> Rules<'c> {
     }
 
     fn tenant(&mut self, table: &Table<'_>) -> Result<TenantConfig, Complaint> {
-        table.allow_only(&["name", "quota", "write_policy", "replacement", "admission", "volume"])?;
+        let dirty = ["dirty_rest", "dirty_max", "dirty_age"];
+        let known = ["name", "quota", "write_policy", "replacement", "admission", "volume"];
+        table.allow_only(&[&known[..], &dirty[..]].concat())?;
         let field = table.required("name", "\"db\"")?;
         let name = name(&field)?;
         self.tenant_names.insert(
@@ -270,8 +291,10 @@ impl<'c> Rules<'c> {
             "give each tenant a name of its own; a tenant may have several volumes",
         )?;
         let quota_bytes = table.size("quota")?.map(|field| self.quota(&field)).transpose()?;
-        let write_policy =
-            table.string("write_policy")?.map_or(Ok(PolicyChoice::Auto), |field| write_policy(&field))?;
+        let keep = self.cache.keep;
+        let policy = table.string("write_policy")?;
+        let write_policy = policy.map_or(Ok(PolicyChoice::Auto), |field| write_policy(&field, keep))?;
+        let dirty = dirty_limits(table)?;
         let caching = caching(table)?;
         let tables = table.tables("volume", "[[tenant.volume]]")?;
         if tables.is_empty() {
@@ -281,7 +304,7 @@ impl<'c> Rules<'c> {
             ));
         }
         let volumes = tables.iter().map(|table| self.volume(table)).collect::<Result<Vec<_>, _>>()?;
-        Ok(TenantConfig { name, quota_bytes, write_policy, caching, volumes })
+        Ok(TenantConfig { name, quota_bytes, write_policy, dirty, caching, volumes })
     }
 
     /// A quota of at least a block that fits beside the quotas before it. Initial quotas under `eci` must fit as well:

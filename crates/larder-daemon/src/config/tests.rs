@@ -184,7 +184,7 @@ fn any_backing() -> impl Strategy<Value = BackingConfig> {
 }
 
 fn any_tenants() -> impl Strategy<Value = Vec<TenantConfig>> {
-    let policy = (0_usize..3).prop_map(|i| PolicyChoice::NAMED[i].1);
+    let policy = (0_usize..4).prop_map(|i| PolicyChoice::NAMED[i].1);
     let volumes = prop::collection::vec((any_backing(), any_listen()), 1..3);
     let caching =
         prop::sample::select(vec!["lru", "larc", "arc+nth:3", "clock:2+prob:0.25", "w-tinylfu+bloom"])
@@ -199,7 +199,8 @@ type Unnamed = (Option<u64>, PolicyChoice, CachingSpec, Vec<(BackingConfig, List
 fn name_tenant((index, (quota_bytes, write_policy, caching, volumes)): (usize, Unnamed)) -> TenantConfig {
     let volume = |(v, (backing, listen))| VolumeConfig { name: format!("t{index}.v_{v}"), backing, listen };
     let volumes = volumes.into_iter().enumerate().map(volume).collect();
-    TenantConfig { name: format!("t-{index}"), quota_bytes, write_policy, caching, volumes }
+    let dirty = DirtyLimits { rest: index as u8, max: 50, age: 7 };
+    TenantConfig { name: format!("t-{index}"), quota_bytes, write_policy, dirty, caching, volumes }
 }
 
 fn any_config() -> impl Strategy<Value = Config> {
@@ -237,6 +238,12 @@ fn any_config() -> impl Strategy<Value = Config> {
         });
     (cache, control, any_tenants()).prop_map(|(cache, mut control, tenants)| {
         control.reactors = control.reactors.map(|reactors| if cache.keep { 1 } else { reactors });
+        let mut tenants = tenants;
+        for tenant in
+            tenants.iter_mut().filter(|tenant| !cache.keep && tenant.write_policy == PolicyChoice::WriteBack)
+        {
+            tenant.write_policy = PolicyChoice::Auto;
+        }
         Config { cache, control, tenants }
     })
 }

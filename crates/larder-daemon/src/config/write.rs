@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use larder_engine::DirtyLimits;
+
 use super::{Config, TenantConfig, VolumeConfig};
 use crate::units::{ExactDuration, ExactSize};
 
@@ -41,6 +43,10 @@ fn write_tenant(f: &mut fmt::Formatter<'_>, tenant: &TenantConfig) -> fmt::Resul
         writeln!(f, "quota = \"{}\"", ExactSize(bytes))?;
     }
     writeln!(f, "write_policy = \"{}\"", tenant.write_policy.as_str())?;
+    let DirtyLimits { rest, max, age } = tenant.dirty;
+    if tenant.dirty != DirtyLimits::default() {
+        writeln!(f, "dirty_rest = {rest}\ndirty_max = {max}\ndirty_age = \"{age}s\"")?;
+    }
     writeln!(f, "replacement = \"{}\"", tenant.caching.policy())?;
     writeln!(f, "admission = \"{}\"", tenant.caching.admission())?;
     tenant.volumes.iter().try_for_each(|volume| write_volume(f, volume))

@@ -204,6 +204,7 @@ fn epoch_loop(config: &Config, cache_blocks: u32) -> Result<EpochLoop, ServeErro
 fn configured_policy(choice: PolicyChoice) -> ConfiguredPolicy {
     match choice {
         PolicyChoice::Auto => ConfiguredPolicy::Auto,
+        PolicyChoice::WriteBack => ConfiguredPolicy::Fixed(WritePolicy::WriteBack),
         PolicyChoice::WriteThrough => ConfiguredPolicy::Fixed(WritePolicy::WriteThrough),
         PolicyChoice::ReadOnly => ConfiguredPolicy::Fixed(WritePolicy::ReadOnly),
     }

@@ -75,6 +75,7 @@ impl ReactorPlan {
         let policy = engine_policy(standing.decision.mode.write);
         let id = builder.add_tenant(standing.decision.quota_blocks, policy)?;
         builder.set_caching(id, tenant.caching);
+        builder.set_dirty_limits(id, tenant.dirty);
         debug_assert_eq!(id, place.tenant, "identities are dense, in the order of the configuration");
         for (config, backing) in tenant.volumes.iter().zip(backings) {
             let volume = builder.add_volume(id, backing)?;
@@ -104,10 +105,11 @@ impl ReactorPlan {
     }
 }
 
-/// The engine's word for a decision's: `ro`, or the only other one that it has until it can hold dirty data.
+/// The engine's word for a decision's. Only a tenant that is configured so is under `wb`: the loop decides between the other two.
 pub(super) fn engine_policy(choice: larder_alloc::WritePolicy) -> WritePolicy {
     match choice {
         larder_alloc::WritePolicy::ReadOnly => WritePolicy::ReadOnly,
+        larder_alloc::WritePolicy::WriteBack => WritePolicy::WriteBack,
         _ => WritePolicy::WriteThrough,
     }
 }

@@ -10,7 +10,9 @@ use crate::mailbox::{Inbox, Waker};
 use crate::monitor::{Monitor, MonitorSink};
 use crate::{BufferPool, CacheDevice, Context, SharedPool, UnfinishedDevice};
 use larder_engine::format::{self, Recovered};
-use larder_engine::{CachingSpec, Engine, EngineConfig, OpenError, TenantId, VolumeId, WritePolicy};
+use larder_engine::{
+    CachingSpec, DirtyLimits, Engine, EngineConfig, OpenError, TenantId, VolumeId, WritePolicy,
+};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -146,6 +148,11 @@ impl ReactorBuilder {
     pub fn add_tenant(&mut self, quota_blocks: u32, policy: WritePolicy) -> Result<TenantId, ReactorError> {
         self.tenants = self.tenants.checked_add(1).ok_or(ReactorError::TooMany)?;
         Ok(self.engine.add_tenant(quota_blocks, policy))
+    }
+
+    /// How much of the partition of a tenant that was added here may be dirty under `wb`.
+    pub fn set_dirty_limits(&mut self, tenant: TenantId, limits: DirtyLimits) {
+        self.engine.set_dirty_limits(tenant, limits);
     }
 
     /// Choose how the blocks of a tenant that was added here are replaced and admitted; LRU and all of them otherwise.

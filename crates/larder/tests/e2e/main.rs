@@ -12,6 +12,7 @@ mod epochs;
 mod filesystem;
 mod fio;
 mod killed;
+mod killed_wb;
 mod known_answers;
 mod malformed;
 mod nbd_backing;

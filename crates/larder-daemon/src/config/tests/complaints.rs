@@ -312,12 +312,12 @@ help: lower quotas or raise cache.size; a tenant without quota gets an equal sha
     ),
     (
         r#"write_policy"#,
-        r#"write_policy = "wb""#,
-        r#"larder.toml:15: write policy "wb" comes with durable write-back, which is not there yet
+        "write_policy = \"wb\"\ndirty_max = 0",
+        r#"larder.toml:16: "dirty_max" must be a whole number from 1 to 100
    |
-15 | write_policy = "wb"
-   |                ^^^^
-help: use "wt" or "ro", or "auto" to have it decided"#,
+16 | dirty_max = 0
+   |             ^
+help: write a number such as 1"#,
     ),
     (
         r#"write_policy"#,
@@ -326,7 +326,7 @@ help: use "wt" or "ro", or "auto" to have it decided"#,
    |
 15 | write_policy = "xx"
    |                ^^^^
-help: use one of "auto", "wt", "ro""#,
+help: use one of "auto", "wb", "wt", "ro""#,
     ),
     (
         r#"replacement"#,
