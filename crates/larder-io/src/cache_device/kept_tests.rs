@@ -170,6 +170,10 @@ fn a_cache_that_kept_nothing_is_made_anew_and_back() {
     let cold = CachePlan::check(place.spec(MIB)).unwrap().format().unwrap();
     assert!(!cold.is_kept());
     drop(cold);
+    let header = fs::read(place.path()).unwrap();
+    place.medium().write(0, &[0; 4096]).unwrap();
+    assert!(place.check(MIB).unwrap().recovered().is_none(), "nor if the header is wiped");
+    place.medium().write(0, &header[..4096]).unwrap();
     let (_, second) = place.start(MIB);
     assert_ne!(second.superblock().uuid, first.superblock().uuid, "nothing of the first one is found again");
 }

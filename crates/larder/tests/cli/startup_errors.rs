@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::lab::{Lab, tenant};
 
@@ -157,12 +157,20 @@ fn a_control_socket_that_answers() {
     refuse(&lab, &config, &["/ctl", "another daemon"], &["control.socket"]);
 }
 
+/// The same with a cache that is not kept: its daemon writes nothing by itself.
+fn silent(config: &Path) -> PathBuf {
+    let text = fs::read_to_string(config).expect("readable").replace("[cache]", "[cache]\nkeep = false");
+    let silent = config.with_file_name("silent.toml");
+    fs::write(&silent, text).expect("writable");
+    silent
+}
+
 #[test]
 fn a_second_daemon_on_the_same_cache() {
     let lab = Lab::new();
     lab.disk("disk", 8192);
     lab.disk("other", 8192);
-    let daemon = lab.serve(&lab.one_volume("disk", "unix:s"));
+    let daemon = lab.serve(&silent(&lab.one_volume("disk", "unix:s")));
     let first = lab.one_volume("other", "unix:s2");
     let text = fs::read_to_string(&first).expect("readable").replace("\"ctl\"", "\"ctl2\"");
     let second = lab.path("second.toml");
@@ -175,7 +183,7 @@ fn a_second_daemon_on_the_same_cache() {
 fn a_second_daemon_on_the_same_disk() {
     let lab = Lab::new();
     lab.disk("disk", 8192);
-    let daemon = lab.serve(&lab.one_volume("disk", "unix:s"));
+    let daemon = lab.serve(&silent(&lab.one_volume("disk", "unix:s")));
     let first = lab.one_volume("disk", "unix:s2");
     let text = fs::read_to_string(&first)
         .expect("readable")
