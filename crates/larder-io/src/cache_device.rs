@@ -89,7 +89,7 @@ impl CachePlan {
             Found::Nothing => Next::Make { may_grow: false },
             Found::Cold => {
                 if keep {
-                    tracing::info!(cache = %spec.path.display(), "it kept nothing so far: it is made anew, and kept from now on");
+                    tracing::info!(cache = %spec.path.display(), "it kept nothing so far: it will be made anew, and kept from then on");
                 }
                 Next::Make { may_grow: !device.is_block_device() }
             }
@@ -165,7 +165,7 @@ impl CachePlan {
 fn after(sound: Sound, spec: &CacheSpec, device: &FileDevice, keep: bool) -> Next {
     let (path, dropped) = (spec.path.display(), sound.blocks());
     if !keep {
-        tracing::warn!(cache = %path, dropped, "what the cache kept is dropped: it is configured to keep nothing");
+        tracing::warn!(cache = %path, dropped, "what the cache kept will be dropped: it is configured to keep nothing");
     } else if sound.is_as_configured(spec, device) {
         return if sound.repair_first { Next::Mend(sound.recovered) } else { Next::GoOn(sound.recovered) };
     } else {
@@ -173,7 +173,7 @@ fn after(sound: Sound, spec: &CacheSpec, device: &FileDevice, keep: bool) -> Nex
         tracing::warn!(
             cache = %path,
             dropped,
-            "the cache was made with {} blocks of {} bytes, which is not what is configured: it is made anew, and cold",
+            "the cache was made with {} blocks of {} bytes, which is not what is configured: it will be made anew, and cold",
             made.slots(),
             made.block_bytes(),
         );

@@ -120,7 +120,7 @@ fn open(plan: &mut ReactorPlan, recovered: &Recovered, volumes: Vec<Volume>) -> 
     if dropped > 0 {
         let why = "their volumes are gone, have another size or another backing, or the quotas are smaller";
         tracing::warn!("{used} of {found} cached blocks are used again; {dropped} are dropped: {why}");
-    } else {
+    } else if used > 0 {
         tracing::info!("{used} cached blocks are used again");
     }
     Ok(warm)

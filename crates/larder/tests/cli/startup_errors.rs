@@ -267,7 +267,7 @@ fn sockets_are_for_their_owner_and_the_group() {
 fn the_same_daemon_twice() {
     let lab = Lab::new();
     lab.disk("disk", 8192);
-    let config = lab.one_volume("disk", "unix:s");
+    let config = silent(&lab.one_volume("disk", "unix:s"));
     let daemon = lab.serve(&config);
     refuse(&lab, &config, &["/ctl", "another daemon"], &["stop the other daemon", "control.socket"]);
     daemon.stop();

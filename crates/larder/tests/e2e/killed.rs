@@ -27,6 +27,9 @@ fn seed() -> u64 {
     now.as_nanos() as u64
 }
 
+/// Two ticks, and some: by then what was read is mapped.
+const MAPPED_AFTER: Duration = Duration::from_secs(3);
+
 /// Some moment: from at once to a second and a half, since what is cached is mapped by the second.
 fn a_while(state: &mut u64) {
     sleep(Duration::from_millis(random(state, 1500)));
@@ -147,8 +150,7 @@ fn nothing_answered_is_lost_and_nothing_stale_is_served() {
     for volume in ["a0", "b0"] {
         read_calm(&larder, volume);
     }
-    // Two ticks, and some: by then they are mapped.
-    sleep(Duration::from_secs(3));
+    sleep(MAPPED_AFTER);
     let mut setup = larder.kill();
     let mut writers: Vec<Writer> = [("a0", 0), ("a0", BLOCKS), ("b0", 0), ("b0", BLOCKS)]
         .into_iter()
@@ -161,6 +163,10 @@ fn nothing_answered_is_lost_and_nothing_stale_is_served() {
             assert!(hits > (CALM.end - CALM.start) / 2, "{volume}: {hits} hits after kill {kill}");
         }
         writers.iter_mut().for_each(|writer| writer.verify(&larder));
+        if kill % 3 == 0 {
+            // What was read just now is mapped when it is overwritten.
+            sleep(MAPPED_AFTER);
+        }
         let running: Vec<_> = writers
             .into_iter()
             .map(|writer| {
