@@ -8,7 +8,8 @@ use crate::locks::Owner;
 use crate::request::Part;
 use crate::store::{BlockKey, EntryId, State};
 use crate::{
-    Action, Buf, BufOwner, Engine, IoError, Op, OpKind, STAGE_BYTES_BEHIND, StageId, Target, VolumeId,
+    Action, Buf, BufOwner, Engine, IoError, Op, OpKind, Planted, STAGE_BYTES_BEHIND, StageId, Target,
+    VolumeId,
 };
 use std::ops::Range;
 
@@ -71,9 +72,10 @@ impl Engine {
         let id = self.fills.insert(fill) as u32;
         self.parts[part_id as usize].pending += 1;
         let (from, to) = self.fill_bytes(id);
+        let locked = if self.is_planted(Planted::StaleFill) { (0, 0) } else { (from, to) };
         let volume = self.volume_mut(part.volume);
         volume.fills.push(id);
-        volume.locks.share(from, to, Owner::Fill(id));
+        volume.locks.share(locked.0, locked.1, Owner::Fill(id));
         self.stats_mut(part.volume).backing_reads += count;
         let buf = Buf { owner: BufOwner::Stage(stage), offset: 0 };
         let kind = OpKind::Read { offset: from, len: (to - from) as u32, buf };

@@ -49,6 +49,8 @@ mod write_back;
 
 pub use api::*;
 pub use clean::DirtyLimits;
+#[cfg(feature = "planted")]
+pub use durable::recover_planted;
 pub use durable::{OpenError, Planted, Sums};
 pub use larder_policy::spec::CachingSpec;
 pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};

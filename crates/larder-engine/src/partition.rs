@@ -237,7 +237,7 @@ impl Engine {
 
     /// The block's data on the cache device is stale. `owner`'s own lock does not count as use.
     pub(crate) fn invalidate(&mut self, key: BlockKey, owner: Owner) {
-        if let Some(entry) = self.store.find(key) {
+        if let Some(entry) = self.store.find(key).filter(|&entry| !self.passes_fill(entry)) {
             if self.store.state(entry) != State::Dead {
                 self.stats_mut(key.volume).invalidations += 1;
             }

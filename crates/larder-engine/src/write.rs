@@ -36,7 +36,7 @@ impl Engine {
         // One step of its own keeps the part alive while its pieces start.
         self.parts[part_id as usize].pending = 1;
         let (start, end) = self.keep_edges(part_id, &part);
-        if start < end {
+        if start < end && !self.skips_backing(&part) {
             self.parts[part_id as usize].pending += 1;
             let len = (end - start) as u32;
             let kind = OpKind::Write { offset: start, len, buf: part.buf(start), fua: part.fua };
@@ -110,6 +110,7 @@ impl Engine {
         match self.find_live(key, owner).ok()? {
             None if whole && aligned => self.admit(key, State::Writing),
             None => None,
+            Some(entry) if self.passes_fill(entry) => None,
             Some(entry) if aligned && self.may_change(self.store.slot(entry)) => {
                 assert_eq!(self.store.state(entry), State::Valid, "an exclusive lock keeps fills out");
                 self.touch(key.volume, entry);

@@ -34,6 +34,8 @@ mod verify;
 
 pub use open::OpenError;
 pub use planted::Planted;
+#[cfg(feature = "planted")]
+pub use planted::recover_planted;
 pub use sums::Sums;
 
 use crate::format::{BlockId, JournalWriter, Piece, Region, Superblock, TableWriter, Ticket};

@@ -136,7 +136,12 @@ impl Engine {
     pub(crate) fn may_reuse(&mut self, key: BlockKey, slot: u32) -> bool {
         let early = self.is_planted(Planted::SlotBeforeFree);
         let hasty = self.is_planted(Planted::FreeBeforeFlush);
+        let silent = self.is_planted(Planted::FreeSkipped);
         let Some(durable) = &mut self.durable else { return true };
+        if silent {
+            durable.slots.forget(slot);
+            return true;
+        }
         let block = durable.block_id(key);
         let reusable = durable.release(block, slot);
         if hasty {

@@ -1,5 +1,11 @@
 //! Bugs that tests plant, to see that the crash simulation finds them. Without the feature `planted` there are none.
 
+#[cfg(feature = "planted")]
+use crate::format::{Medium, RecoverError, Recovered, recover_with};
+use crate::request::Part;
+use crate::store::{BlockKey, EntryId, State};
+use crate::{Engine, WritePolicy};
+
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planted {
@@ -39,17 +45,67 @@ pub enum Planted {
     FreeBeforeFlush,
     /// Checksums are not compared.
     SumsIgnored,
+    /// The journal is not told of a block that leaves.
+    FreeSkipped,
+    /// A write-through to cached blocks does not reach the backing.
+    BackingSkippedOnHit,
+    /// A fill keeps no writes out of its blocks, and caches what was there before them.
+    StaleFill,
+    /// A superblock is taken for whole without a look at its checksum.
+    TornSuperblock,
+    /// Recovery goes on past a record of the journal that is missing.
+    HoleReplayed,
+}
+
+impl Planted {
+    /// All of them, with their names.
+    pub const NAMES: [(&str, Self); 23] = [
+        ("mark-skipped", Self::MarkSkipped),
+        ("mark-not-awaited", Self::MarkNotAwaited),
+        ("slot-before-free", Self::SlotBeforeFree),
+        ("map-before-data", Self::MapBeforeData),
+        ("map-before-backing", Self::MapBeforeBacking),
+        ("unmark-before-backing", Self::UnmarkBeforeBacking),
+        ("unmark-keeps-stale", Self::UnmarkKeepsStale),
+        ("start-unflushed", Self::StartUnflushed),
+        ("served-before-start", Self::ServedBeforeStart),
+        ("map-before-first-flush", Self::MapBeforeFirstFlush),
+        ("failed-flush-forgotten", Self::FailedFlushForgotten),
+        ("flush-before-map", Self::FlushBeforeMap),
+        ("fua-ignored", Self::FuaIgnored),
+        ("clean-before-flush", Self::CleanBeforeFlush),
+        ("clean-before-map", Self::CleanBeforeMap),
+        ("dirty-evicted", Self::DirtyEvicted),
+        ("free-before-flush", Self::FreeBeforeFlush),
+        ("sums-ignored", Self::SumsIgnored),
+        ("free-skipped", Self::FreeSkipped),
+        ("backing-skipped-on-hit", Self::BackingSkippedOnHit),
+        ("stale-fill", Self::StaleFill),
+        ("torn-superblock", Self::TornSuperblock),
+        ("hole-replayed", Self::HoleReplayed),
+    ];
+
+    /// The bug of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|&(_, bug)| bug)
+    }
+}
+
+/// Recovery with a bug.
+#[cfg(feature = "planted")]
+pub fn recover_planted(medium: &mut impl Medium, bug: Option<Planted>) -> Result<Recovered, RecoverError> {
+    recover_with(medium, bug)
 }
 
 #[cfg(feature = "planted")]
-impl crate::Engine {
+impl Engine {
     /// Have this bug from now on.
     pub fn plant(&mut self, bug: Planted) {
         self.planted = Some(bug);
     }
 }
 
-impl crate::Engine {
+impl Engine {
     /// True if a test has planted this bug.
     #[cfg(feature = "planted")]
     pub(crate) fn is_planted(&self, bug: Planted) -> bool {
@@ -60,5 +116,21 @@ impl crate::Engine {
     #[cfg(not(feature = "planted"))]
     pub(crate) fn is_planted(&self, _: Planted) -> bool {
         false
+    }
+
+    /// A bug: this write passes its backing by.
+    pub(crate) fn skips_backing(&self, part: &Part) -> bool {
+        let cached = |block| {
+            let found = self.store.find(BlockKey { volume: part.volume, block });
+            found.is_some_and(|entry| self.store.state(entry) == State::Valid)
+        };
+        self.is_planted(Planted::BackingSkippedOnHit)
+            && self.write_policy(self.volume(part.volume).tenant) == WritePolicy::WriteThrough
+            && self.blocks_of(part.start, part.end).all(cached)
+    }
+
+    /// A bug: a write goes past the fill of its block.
+    pub(crate) fn passes_fill(&self, entry: EntryId) -> bool {
+        self.is_planted(Planted::StaleFill) && self.store.state(entry) == State::Filling
     }
 }

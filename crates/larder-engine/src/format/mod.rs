@@ -44,6 +44,8 @@ pub use journal::{JournalError, JournalWriter, MarkState, Piece};
 pub use layout::{Layout, LayoutError, Shape};
 pub use page::{Contents, PAGE_BYTES, PAGE_SLOTS};
 pub use record::Header;
+#[cfg(feature = "planted")]
+pub(crate) use recover::recover_with;
 pub use recover::{PageState, RecoverError, Recovered, Session, SlotState, recover};
 pub use repair::{Lost, Repaired, repair};
 pub use superblock::{SUPERBLOCK_BYTES, Superblock, Unusable, VERSION};

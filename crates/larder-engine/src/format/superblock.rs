@@ -153,8 +153,7 @@ impl Superblock {
         for (at, offset) in self.layout.offsets().into_iter().enumerate() {
             put(&mut page, OFFSETS_AT + 8 * at, offset.to_le_bytes());
         }
-        let crc = plain(&page[..CRC_AT]);
-        put(&mut page, CRC_AT, crc.to_le_bytes());
+        seal(&mut page);
         page
     }
 
@@ -232,6 +231,12 @@ impl Superblock {
         target.write(self.offset(), &self.encode())?;
         target.flush()
     }
+}
+
+/// Put the checksum at the end.
+pub(super) fn seal(page: &mut [u8]) {
+    let crc = plain(&page[..CRC_AT]);
+    put(page, CRC_AT, crc.to_le_bytes());
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ use super::superblock::{Superblock, Unusable};
 use super::table::TableWriter;
 use super::volumes::VolumeTable;
 use super::{Medium, MediumError, SEQUENCE_MAX, SESSION_RECORDS};
+use crate::Planted;
 use ring::{End, Ring};
 use std::collections::BTreeMap;
 
@@ -129,11 +130,20 @@ pub struct Session {
 /// Put together what the cache holds, reading all of its metadata. Damage is no error, but among the
 /// [`Recovered::findings`].
 pub fn recover(medium: &mut impl Medium) -> Result<Recovered, RecoverError> {
+    recover_with(medium, None)
+}
+
+/// The same; tests plant bugs.
+pub(crate) fn recover_with(
+    medium: &mut impl Medium,
+    bug: Option<Planted>,
+) -> Result<Recovered, RecoverError> {
     let mut findings = Findings::default();
-    let (superblock, volumes) = superblocks::read(medium, &mut findings)?;
+    let (superblock, volumes) = superblocks::read(medium, bug, &mut findings)?;
     let mut slots = pages::read(medium, &superblock);
     let newest = slots.pages.iter().map(|page| page.state.upto).max().unwrap_or(0);
     let mut ring = Ring::new(medium, &superblock);
+    ring.skips_holes = bug == Some(Planted::HoleReplayed);
     let end = ring.find_end(newest, &mut findings);
     let first =
         if slots.are_short(end.tail) || end.whole < end.last { ring.reach_back(&end) } else { end.tail };

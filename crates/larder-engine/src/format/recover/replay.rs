@@ -30,7 +30,9 @@ impl<'r> Replay<'r> {
     pub fn run<M: Medium>(&mut self, ring: &mut Ring<'_, M>, first: u64, end: &End) {
         let last = self.collect_marks(ring, first, end);
         for sequence in first..=last {
-            if let Sector::Record(_, entries) = ring.sector(sequence) {
+            if let Sector::Record(header, entries) = ring.sector(sequence)
+                && header.sequence == sequence
+            {
                 entries.iter().for_each(|entry| self.apply(entry, sequence));
             }
         }
@@ -38,7 +40,7 @@ impl<'r> Replay<'r> {
 
     /// The marks in force at the end, and the last record before a hole.
     fn collect_marks<M: Medium>(&mut self, ring: &mut Ring<'_, M>, first: u64, end: &End) -> u64 {
-        let mut session = 0;
+        let (mut session, skips_holes) = (0, ring.skips_holes);
         for sequence in first..=end.whole {
             match ring.sector(sequence) {
                 // A session that falls is that of a record from behind a hole, in the place of one that is lost.
@@ -48,6 +50,7 @@ impl<'r> Replay<'r> {
                     session = header.session;
                     entries.iter().for_each(|entry| self.note_mark(entry, sequence));
                 }
+                _ if skips_holes => {}
                 _ => {
                     self.lose_records(sequence, end);
                     return sequence - 1;

@@ -23,6 +23,8 @@ pub(super) struct Ring<'m, M> {
     window: Vec<u8>,
     /// The sectors in the window.
     held: std::ops::Range<u64>,
+    /// A planted bug.
+    pub skips_holes: bool,
 }
 
 /// The end of the journal.
@@ -45,7 +47,15 @@ pub(super) struct End {
 impl<'m, M: Medium> Ring<'m, M> {
     pub fn new(medium: &'m mut M, superblock: &Superblock) -> Self {
         let (layout, salt) = (superblock.layout, superblock.salt());
-        Self { medium, layout, salt, superblock: superblock.clone(), window: Vec::new(), held: 0..0 }
+        Self {
+            medium,
+            layout,
+            salt,
+            superblock: superblock.clone(),
+            window: Vec::new(),
+            held: 0..0,
+            skips_holes: false,
+        }
     }
 
     /// The sector where the record of this sequence belongs.
@@ -90,14 +100,20 @@ impl<'m, M: Medium> Ring<'m, M> {
             whole = start.saturating_sub(1);
         }
         let mut last = start;
-        while let Some(header) = self.header(last + 1).filter(|header| header.session >= session) {
+        while let Some(header) = self.after(last).filter(|header| header.session >= session) {
             (last, session) = (header.sequence, header.session);
-            if whole + 1 == last {
+            if whole + 1 == last || self.skips_holes {
                 (whole, tail) = (last, header.tail);
             }
         }
         let end = End { last, whole, tail, session_max: session, highest: last, durable: last };
         self.survey(end, findings)
+    }
+
+    /// The record that follows this one.
+    fn after(&mut self, last: u64) -> Option<Header> {
+        let reach = if self.skips_holes { 4 } else { 1 };
+        (last + 1..=last + reach).find_map(|sequence| self.header(sequence))
     }
 
     /// The last whole record before a lost one.

@@ -2,9 +2,10 @@
 
 use super::super::Medium;
 use super::super::finding::{Finding, Findings};
-use super::super::superblock::{SUPERBLOCK_BYTES, Superblock, Unusable};
+use super::super::superblock::{self, SUPERBLOCK_BYTES, Superblock, Unusable};
 use super::super::volumes::VolumeTable;
 use super::{RecoverError, read_units};
+use crate::Planted;
 
 /// The superblock that counts, and the volume table.
 ///
@@ -13,9 +14,10 @@ use super::{RecoverError, read_units};
 /// so the bad ones are assumed.
 pub(super) fn read(
     medium: &mut impl Medium,
+    bug: Option<Planted>,
     findings: &mut Findings,
 ) -> Result<(Superblock, VolumeTable), RecoverError> {
-    let (mut superblock, broken) = choose(medium)?;
+    let (mut superblock, broken) = choose_with(medium, bug)?;
     if let Some((copy, why)) = broken {
         findings.push(Finding::Superblock { copy, why });
         (superblock.clean_stop, superblock.may_hold_dirty) = (false, true);
@@ -35,7 +37,14 @@ pub(super) fn read(
 pub(in super::super) fn choose(
     medium: &mut impl Medium,
 ) -> Result<(Superblock, Option<(u8, Unusable)>), RecoverError> {
-    let mut copies = [0, 1].map(|copy| read_copy(medium, copy));
+    choose_with(medium, None)
+}
+
+fn choose_with(
+    medium: &mut impl Medium,
+    bug: Option<Planted>,
+) -> Result<(Superblock, Option<(u8, Unusable)>), RecoverError> {
+    let mut copies = [0, 1].map(|copy| read_copy(medium, copy, bug == Some(Planted::TornSuperblock)));
     // What a later version wrote is not to be judged by its other half.
     for copy in &mut copies {
         if let Err(Unusable::Newer(version)) = *copy {
@@ -52,13 +61,16 @@ pub(in super::super) fn choose(
     }
 }
 
-fn read_copy(medium: &mut impl Medium, copy: u8) -> Result<Superblock, Unusable> {
+fn read_copy(medium: &mut impl Medium, copy: u8, unchecked: bool) -> Result<Superblock, Unusable> {
     let mut page = vec![0; SUPERBLOCK_BYTES];
     if medium.bytes() < 2 * SUPERBLOCK_BYTES as u64 {
         return Err(Unusable::Foreign);
     }
     let offset = u64::from(copy) * SUPERBLOCK_BYTES as u64;
     medium.read(offset, &mut page).map_err(Unusable::Unreadable)?;
+    if unchecked {
+        superblock::seal(&mut page);
+    }
     Superblock::decode(&page, copy)
 }
 
