@@ -179,7 +179,9 @@ impl<'r> Replay<'r> {
     }
 
     fn drop_untrusted(&mut self) {
-        if self.marks.is_empty() && self.lost_to.is_none() {
+        // Whoever could not write metadata went past clean blocks without marks.
+        let trusts_none = self.lost_to.is_some() || self.superblock.needs_check;
+        if self.marks.is_empty() && !trusts_none {
             return;
         }
         for at in 0..self.slots.words.len() {
@@ -189,7 +191,7 @@ impl<'r> Replay<'r> {
             }
             let region = Region::of(word.block(), self.superblock.region_blocks);
             let covered = self.marks.contains_key(&region) && !word.is_trusted();
-            if covered || self.lost_to.is_some() {
+            if covered || trusts_none {
                 self.slots.words[at] = word.dropped().0;
             }
         }
