@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo test bench bench-sim bench-locality fuzz lint doc
+.PHONY: build demo test bench bench-sim bench-locality fuzz soak lint doc
 
 build:
 	@scripts/install-deps.sh build
@@ -39,6 +39,12 @@ SECONDS_EACH ?= 60
 fuzz:
 	@scripts/install-deps.sh build
 	scripts/fuzz.sh $(SECONDS_EACH)
+
+# Histories of the whole engine on simulated devices that crash, lose and rot. SEEDS=0..100000 by default.
+SEEDS ?= 0..100000
+soak:
+	@scripts/install-deps.sh build
+	cargo run --release --locked -p larder-simtest -- --seeds $(SEEDS) --threads $$(nproc)
 
 lint:
 	cargo fmt --all --check

@@ -8,7 +8,7 @@ use super::contract::{extent, memory_of};
 use super::faults::Faults;
 use super::memory::GARBAGE;
 use super::volatile::Volatile;
-use super::{DiscardEffect, FaultKind, FaultModel, Memory, Rng, SparseBytes};
+use super::{DiscardEffect, FaultKind, FaultModel, Memory, Rng, SparseBytes, Strike};
 use larder_engine::{Buf, IoError, OpId, OpKind, SECTOR_BYTES};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,6 +26,7 @@ pub struct SimDevice {
     completions: u64,
     started: [u64; 4],
     started_bytes: [u64; 4],
+    watched: (Range<u64>, Vec<(u64, Vec<u8>)>),
 }
 
 #[derive(Clone, Debug)]
@@ -62,6 +63,7 @@ impl SimDevice {
             completions: 0,
             started: [0; 4],
             started_bytes: [0; 4],
+            watched: (0..0, Vec::new()),
         }
     }
 
@@ -95,9 +97,58 @@ impl SimDevice {
         self.faults.fail_range(kind, bytes);
     }
 
+    /// Something happens to the next operation of a kind that touches these bytes.
+    pub fn strike_next(&mut self, kind: FaultKind, bytes: Range<u64>, strike: Strike) {
+        self.faults.strike_next(kind, bytes, strike);
+    }
+
     /// Operations started from now on do not fail.
     pub fn heal(&mut self) {
         self.faults.heal();
+    }
+
+    /// All that it holds is durable.
+    pub fn settle(&mut self) {
+        self.volatile.clear();
+        self.values = Volatile::default();
+    }
+
+    /// What was to fail or to be struck is not, from now on; rates stay.
+    pub fn forgive(&mut self) {
+        self.faults.forgive();
+    }
+
+    /// The device does not answer: every operation started fails, and moves nothing. Or it is there again, as it was.
+    pub fn set_gone(&mut self, gone: bool) {
+        self.faults.gone = gone;
+    }
+
+    /// Operations started from now on take this long ([`FaultModel::latency`]).
+    pub fn set_latency(&mut self, latency: (u64, u64)) {
+        self.faults.model.latency = latency;
+    }
+
+    /// True if a read of these bytes fails.
+    pub(super) fn is_unreadable(&self, bytes: Range<u64>) -> bool {
+        self.faults.gone || self.faults.by_range(FaultKind::Read, bytes)
+    }
+
+    /// It is shorter or longer from now on, with zeroes at the end; nothing is in flight.
+    pub fn resize(&mut self, bytes: u64) {
+        assert!(self.pending.is_empty(), "a device with operations in flight is not resized");
+        self.bytes.resize(bytes);
+        self.volatile.retain(|sector, _| *sector < bytes / SECTOR_BYTES);
+        self.values.truncate(bytes / SECTOR_BYTES);
+    }
+
+    /// Keep what is written to these bytes from now on, whole operations.
+    pub fn watch(&mut self, bytes: Range<u64>) {
+        self.watched = (bytes, Vec::new());
+    }
+
+    /// Offset and bytes of each write since [`SimDevice::watch`].
+    pub fn watched(&self) -> &[(u64, Vec<u8>)] {
+        &self.watched.1
     }
 
     /// Operations completed so far: a flush started now covers the writes among them.
@@ -123,14 +174,24 @@ impl SimDevice {
         let (class, bytes) = (FaultKind::of(&kind) as usize, extent(&kind).1);
         self.started[class] += 1;
         self.started_bytes[class] += bytes;
-        let outcome = self.faults.outcome(&kind);
+        self.note_watched(&kind, memory);
+        let (outcome, strike) = self.faults.outcome(&kind);
         let sectors = bytes / SECTOR_BYTES;
-        let lands = self.landing(&kind, outcome, sectors);
+        let lands = match strike {
+            Some(Strike::Lose) => Lands::None,
+            _ if self.faults.gone => Lands::None,
+            _ => self.landing(&kind, outcome, sectors),
+        };
+        let kind = match strike {
+            Some(Strike::Misdirect(offset)) => elsewhere(kind, offset),
+            _ => kind,
+        };
+        let ticks = self.faults.latency(&kind);
         let pending = Pending { kind, outcome, lands, moved: 0, covers: self.completions };
         assert!(self.pending.insert(id, pending).is_none(), "{id:?} is in flight already");
         let early = self.faults.early(sectors);
         self.advance(id, early, memory);
-        self.faults.latency()
+        ticks
     }
 
     /// Move the data of an operation in flight now, as far as it has not moved yet.
@@ -155,7 +216,7 @@ impl SimDevice {
             let ok = done.outcome.is_ok();
             let fua =
                 matches!(done.kind, OpKind::Write { fua: true, .. } | OpKind::WriteZeroes { fua: true, .. });
-            self.values.finish(id, self.completions, fua && ok);
+            self.values.finish(id, sectors_in(&done.kind), self.completions, fua && ok);
             if ok && done.kind == OpKind::Flush {
                 self.values.flush(done.covers);
             }
@@ -171,7 +232,7 @@ impl SimDevice {
             let sectors = extent(&self.pending[&id].kind).1 / SECTOR_BYTES;
             self.advance(id, rng.below(sectors + 1), memory);
             self.completions += 1;
-            self.values.finish(id, self.completions, false);
+            self.values.finish(id, sectors_in(&self.pending[&id].kind), self.completions, false);
         }
         self.pending.clear();
     }
@@ -181,6 +242,14 @@ impl SimDevice {
         self.abandon(memory, rng);
         self.volatile.clear();
         self.values.cut(&mut self.bytes, tears, rng);
+    }
+
+    fn note_watched(&mut self, kind: &OpKind, memory: &Memory) {
+        if let OpKind::Write { offset, len, buf, .. } = *kind
+            && self.watched.0.contains(&offset)
+        {
+            self.watched.1.push((offset, memory.read(buf, len).to_vec()));
+        }
     }
 
     fn landing(&mut self, kind: &OpKind, outcome: Result<(), IoError>, sectors: u64) -> Lands {
@@ -203,16 +272,15 @@ impl SimDevice {
         let (start, len) = extent(&pending.kind);
         let turn = pending.moved..upto.min(len / SECTOR_BYTES).max(pending.moved);
         pending.moved = turn.end;
+        let writes = !matches!(pending.kind, OpKind::Read { .. } | OpKind::Flush);
         for run in pending.lands.runs(turn) {
             let (skip, count) = (run.start * SECTOR_BYTES, (run.end - run.start) * SECTOR_BYTES);
-            let before = self.faults.model.power_cuts.then(|| sectors_of(&self.bytes, start + skip, count));
+            let keeps = writes && self.faults.model.power_cuts;
+            let before = if keeps { sectors_of(&self.bytes, start + skip, count) } else { Vec::new() };
             move_bytes(&mut self.bytes, &pending.kind, start + skip, skip, count, memory);
-            let changes = before.filter(|_| !matches!(pending.kind, OpKind::Read { .. } | OpKind::Flush));
-            let Some(before) = changes else { continue };
-            let after = sectors_of(&self.bytes, start + skip, count);
-            for ((before, after), sector) in
-                before.into_iter().zip(after).zip((start + skip) / SECTOR_BYTES..)
-            {
+            for (before, sector) in before.into_iter().zip((start + skip) / SECTOR_BYTES..) {
+                let mut after = [0; SECTOR_BYTES as usize];
+                self.bytes.read(sector * SECTOR_BYTES, &mut after);
                 self.values.write(sector, before, after, id);
             }
         }
@@ -253,6 +321,20 @@ impl Lands {
     }
 }
 
+/// The numbers of the sectors that an operation touches.
+fn sectors_in(kind: &OpKind) -> Range<u64> {
+    let (start, len) = extent(kind);
+    start / SECTOR_BYTES..(start + len) / SECTOR_BYTES
+}
+
+/// The same write in another place.
+fn elsewhere(kind: OpKind, offset: u64) -> OpKind {
+    match kind {
+        OpKind::Write { len, buf, fua, .. } => OpKind::Write { offset, len, buf, fua },
+        other => other,
+    }
+}
+
 fn sectors_of(bytes: &SparseBytes, offset: u64, count: u64) -> Vec<[u8; SECTOR_BYTES as usize]> {
     let read = |at| {
         let mut sector = [0; SECTOR_BYTES as usize];
@@ -281,115 +363,5 @@ fn move_bytes(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::Transfer;
-    use super::*;
-    use larder_engine::{BufOwner, RequestId};
-
-    const BUF: Buf = Buf { owner: BufOwner::Guest(RequestId(0)), offset: 0 };
-
-    fn write(offset: u64, len: u32, fua: bool) -> OpKind {
-        OpKind::Write { offset, len, buf: BUF, fua }
-    }
-
-    fn device(model: FaultModel) -> SimDevice {
-        SimDevice::new(1 << 16, model, 1)
-    }
-
-    fn memory(byte: u8) -> Memory {
-        let mut memory = Memory::default();
-        memory.add_guest(RequestId(0), vec![byte; 8192], false);
-        memory
-    }
-
-    /// How many sectors of the device's first 16 hold this byte.
-    fn sectors_with(device: &SimDevice, byte: u8) -> usize {
-        let mut bytes = vec![0; 8192];
-        device.content().read(0, &mut bytes);
-        bytes.chunks(512).filter(|s| s.iter().all(|&b| b == byte)).count()
-    }
-
-    #[test]
-    fn data_moves_when_the_model_says() {
-        for (transfer, at_submission) in [(Transfer::Submission, 16), (Transfer::Completion, 0)] {
-            let mut device = device(FaultModel { transfer, ..FaultModel::default() });
-            let mut memory = memory(5);
-            device.submit(OpId(0), write(0, 8192, false), &mut memory);
-            assert_eq!(sectors_with(&device, 5), at_submission);
-            assert_eq!(device.finish(OpId(0), &mut memory), Ok(()));
-            assert_eq!(sectors_with(&device, 5), 16);
-        }
-    }
-
-    #[test]
-    fn a_failing_write_tears_at_sectors() {
-        let mut seen = [0; 17];
-        for seed in 0..200 {
-            let mut device = SimDevice::new(1 << 16, FaultModel::default(), seed);
-            device.fail_next(FaultKind::Write, 1);
-            let mut memory = memory(5);
-            device.submit(OpId(0), write(0, 8192, false), &mut memory);
-            assert!(device.finish(OpId(0), &mut memory).is_err());
-            assert_eq!(sectors_with(&device, 5) + sectors_with(&device, 0), 16);
-            seen[sectors_with(&device, 5)] += 1;
-        }
-        assert!(seen.iter().all(|&n| n > 0), "every number of sectors is possible: {seen:?}");
-    }
-
-    #[test]
-    fn faults_by_range_and_script_name_their_kind() {
-        let mut device = device(FaultModel::default());
-        let mut memory = memory(1);
-        device.fail_range(FaultKind::Read, 512..1024);
-        let mut run = |device: &mut SimDevice, kind| {
-            device.submit(OpId(0), kind, &mut memory);
-            device.finish(OpId(0), &mut memory)
-        };
-        let read = |offset| OpKind::Read { offset, len: 512, buf: BUF };
-        assert_eq!(run(&mut device, read(512)), Err(IoError::Io));
-        assert_eq!(run(&mut device, read(1024)), Ok(()));
-        assert_eq!(run(&mut device, write(512, 512, false)), Ok(()));
-        device.heal();
-        assert_eq!(run(&mut device, read(512)), Ok(()));
-        device.fail_next(FaultKind::Flush, 1);
-        assert_eq!(run(&mut device, OpKind::Flush), Err(IoError::Io));
-        assert_eq!(run(&mut device, OpKind::Flush), Ok(()));
-        assert_eq!((device.started(FaultKind::Read), device.started_bytes(FaultKind::Read)), (3, 3 * 512));
-    }
-
-    #[test]
-    fn a_flush_covers_what_completed_before_it() {
-        let mut device = device(FaultModel::default());
-        let mut memory = memory(1);
-        device.submit(OpId(0), write(0, 512, false), &mut memory);
-        assert!(device.finish(OpId(0), &mut memory).is_ok());
-        let mark = device.completions();
-        device.submit(OpId(1), OpKind::Flush, &mut memory);
-        device.submit(OpId(2), write(512, 512, false), &mut memory);
-        assert!(device.finish(OpId(2), &mut memory).is_ok());
-        assert_eq!(device.volatile_before(mark), Some(0));
-        assert!(device.finish(OpId(1), &mut memory).is_ok());
-        assert_eq!(device.volatile_before(mark), None);
-        assert!(device.is_durable(0) && !device.is_durable(1));
-        device.submit(OpId(3), write(512, 512, true), &mut memory);
-        assert!(device.finish(OpId(3), &mut memory).is_ok());
-        assert!(device.is_durable(1));
-    }
-
-    #[test]
-    fn the_same_seed_gives_the_same_run() {
-        let run = |seed| {
-            let model = FaultModel { write_error: 0.3, ..FaultModel::default() };
-            let mut device = SimDevice::new(1 << 16, model, seed);
-            let mut memory = memory(9);
-            let mut log = Vec::new();
-            for n in 0..50 {
-                let ticks = device.submit(OpId(n), write(u64::from(n) * 512, 4096, false), &mut memory);
-                log.push((ticks, device.finish(OpId(n), &mut memory), sectors_with(&device, 9)));
-            }
-            log
-        };
-        assert_eq!(run(3), run(3));
-        assert_ne!(run(3), run(4));
-    }
-}
+#[path = "device_tests.rs"]
+mod tests;

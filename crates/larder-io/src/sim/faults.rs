@@ -1,6 +1,7 @@
 //! What may go wrong on a simulated device, as data, and the dice that decide each operation.
 
 use super::Rng;
+use super::contract::extent;
 use larder_engine::{IoError, OpKind};
 use std::ops::Range;
 
@@ -25,6 +26,8 @@ pub struct FaultModel {
     pub transfer: Transfer,
     /// Shortest and longest latency in ticks; one operation in sixteen takes up to eight times the longest.
     pub latency: (u64, u64),
+    /// The same for flushes, where it is longer.
+    pub flush_latency: (u64, u64),
     /// Writes are durable only after a flush or with FUA, and the device keeps account of it.
     pub write_cache: bool,
     /// The device keeps what a power cut would leave ([`super::SimHost::power_cut`]).
@@ -43,9 +46,19 @@ impl Default for FaultModel {
             no_write_zeroes: false,
             transfer: Transfer::Seeded,
             latency: (1, 20),
+            flush_latency: (1, 20),
             write_cache: true,
             power_cuts: false,
         }
+    }
+}
+
+impl FaultModel {
+    /// True if operations fail by rate.
+    pub fn fails(&self) -> bool {
+        [self.read_error, self.write_error, self.flush_error, self.discard_error]
+            .iter()
+            .any(|&rate| rate > 0.0)
     }
 }
 
@@ -96,6 +109,17 @@ impl FaultKind {
     }
 }
 
+/// What happens to one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strike {
+    /// It fails.
+    Fail,
+    /// It ends well, and has done nothing.
+    Lose,
+    /// It ends well, and has written to this offset instead.
+    Misdirect(u64),
+}
+
 /// A fault model with its dice, and the faults that a test asked for by name.
 #[derive(Clone, Debug)]
 pub(super) struct Faults {
@@ -104,11 +128,21 @@ pub(super) struct Faults {
     /// How many of the next operations of a kind fail.
     script: [u32; 4],
     ranges: Vec<(FaultKind, Range<u64>)>,
+    strikes: Vec<(FaultKind, Range<u64>, Strike)>,
+    /// The device does not answer.
+    pub gone: bool,
 }
 
 impl Faults {
     pub fn new(model: FaultModel, seed: u64) -> Self {
-        Self { model, rng: Rng::new(seed), script: [0; 4], ranges: Vec::new() }
+        Self {
+            model,
+            rng: Rng::new(seed),
+            script: [0; 4],
+            ranges: Vec::new(),
+            strikes: Vec::new(),
+            gone: false,
+        }
     }
 
     pub fn fail_next(&mut self, kind: FaultKind, count: u32) {
@@ -119,9 +153,18 @@ impl Faults {
         self.ranges.push((kind, bytes));
     }
 
+    pub fn strike_next(&mut self, kind: FaultKind, bytes: Range<u64>, strike: Strike) {
+        self.strikes.push((kind, bytes, strike));
+    }
+
+    /// No fault from now on but by rate.
+    pub fn forgive(&mut self) {
+        (self.script, self.ranges, self.strikes) = ([0; 4], Vec::new(), Vec::new());
+    }
+
     /// No fault from now on, scripted, ranged or by rate.
     pub fn heal(&mut self) {
-        (self.script, self.ranges) = ([0; 4], Vec::new());
+        self.forgive();
         let model = &mut self.model;
         for rate in
             [&mut model.read_error, &mut model.write_error, &mut model.flush_error, &mut model.discard_error]
@@ -130,8 +173,28 @@ impl Faults {
         }
     }
 
-    /// How an operation will end.
-    pub fn outcome(&mut self, kind: &OpKind) -> Result<(), IoError> {
+    /// How an operation will end, and what else happens to it.
+    pub fn outcome(&mut self, kind: &OpKind) -> (Result<(), IoError>, Option<Strike>) {
+        let strike = self.take_strike(kind);
+        (self.result(kind, strike == Some(Strike::Fail)), strike)
+    }
+
+    fn take_strike(&mut self, kind: &OpKind) -> Option<Strike> {
+        if self.strikes.is_empty() || self.gone {
+            return None;
+        }
+        let (class, (start, len)) = (FaultKind::of(kind), extent(kind));
+        let hit = |(struck, bytes, _): &(FaultKind, Range<u64>, Strike)| {
+            *struck == class && (len == 0 || overlap(bytes, &(start..start + len)))
+        };
+        let at = self.strikes.iter().position(hit)?;
+        Some(self.strikes.remove(at).2)
+    }
+
+    fn result(&mut self, kind: &OpKind, struck: bool) -> Result<(), IoError> {
+        if self.gone {
+            return Err(IoError::Io);
+        }
         if self.model.no_write_zeroes && matches!(kind, OpKind::WriteZeroes { .. }) {
             return Err(IoError::NotSupported);
         }
@@ -143,7 +206,9 @@ impl Faults {
             FaultKind::Discard => self.model.discard_error,
         };
         let by_rate = self.rng.chance(rate);
-        match self.by_script(class) || self.by_range(class, kind) || by_rate {
+        let (start, len) = extent(kind);
+        let by_range = self.by_range(class, start..start + len);
+        match self.by_script(class) || by_range || by_rate || struck {
             true if class == FaultKind::Write && self.rng.chance(0.25) => Err(IoError::NoSpace),
             true => Err(IoError::Io),
             false => Ok(()),
@@ -157,14 +222,15 @@ impl Faults {
         fails
     }
 
-    fn by_range(&self, class: FaultKind, kind: &OpKind) -> bool {
-        let (start, len) = super::contract::extent(kind);
-        self.ranges.iter().any(|(k, bad)| *k == class && bad.start < start + len && start < bad.end)
+    pub fn by_range(&self, class: FaultKind, bytes: Range<u64>) -> bool {
+        self.ranges.iter().any(|(k, bad)| *k == class && overlap(bad, &bytes))
     }
 
     /// Ticks until an operation ends.
-    pub fn latency(&mut self) -> u64 {
-        let (low, high) = self.model.latency;
+    pub fn latency(&mut self, kind: &OpKind) -> u64 {
+        let FaultModel { latency, flush_latency, .. } = self.model;
+        let slower = *kind == OpKind::Flush && flush_latency.1 > latency.1;
+        let (low, high) = if slower { flush_latency } else { latency };
         let high = if self.rng.chance(1.0 / 16.0) { high * 8 } else { high };
         low + self.rng.below(high.saturating_sub(low) + 1)
     }
@@ -186,4 +252,8 @@ impl Faults {
     pub fn salt(&mut self) -> u64 {
         self.rng.next_u64()
     }
+}
+
+fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start < b.end && b.start < a.end
 }

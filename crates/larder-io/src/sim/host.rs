@@ -5,7 +5,7 @@
 
 use super::contract::{check_copy, check_extent, check_race, extent, memory_of};
 use super::memory::GARBAGE;
-use super::{FaultModel, Memory, Rng, SharedSlots, SimDevice};
+use super::{Digest, FaultModel, Memory, Rng, SharedSlots, SimDevice};
 use larder_engine::{
     Action, Buf, BufOwner, CachingSpec, DeviceOp, Engine, EngineConfig, IoError, OpId, OpKind, PART_BYTES,
     Request, RequestId, RequestKind, SECTOR_BYTES, Target, TenantId, VolumeId, WritePolicy,
@@ -84,6 +84,7 @@ pub struct SimHost {
     pub(super) live: BTreeMap<RequestId, Live>,
     pub(super) done: Vec<Done>,
     pub(super) failures: Vec<Failure>,
+    pub(super) digest: Digest,
     now: u64,
 }
 
@@ -110,6 +111,7 @@ impl SimHost {
             live: BTreeMap::new(),
             done: Vec::new(),
             failures: Vec::new(),
+            digest: Digest::default(),
             now: 0,
         }
     }
@@ -137,6 +139,16 @@ impl SimHost {
     /// The guest and staging buffers.
     pub fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    /// A digest of all operations and replies so far, with their data, in order.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Time, in ticks.
+    pub fn now(&self) -> u64 {
+        self.now
     }
 
     /// Requests in flight.
@@ -289,9 +301,8 @@ impl SimHost {
         };
         let room = self.device(op.target).content().len();
         check_extent(&op, if op.target == Target::Cache { room - self.data_offset } else { room }, align);
-        if let Some((buf, len)) = memory_of(&op.kind) {
-            self.memory.read(buf, len);
-        }
+        let data = memory_of(&op.kind).map(|(buf, len)| self.memory.read(buf, len));
+        self.digest.op(&op, data);
         self.ops.values().for_each(|f| check_race(&op, &f.op));
         let shift = if op.target == Target::Cache { self.data_offset } else { 0 };
         let Self { cache, backings, memory, .. } = self;
@@ -309,6 +320,7 @@ impl SimHost {
         }
         assert!(live.valid || result.is_err(), "an invalid request succeeds: {:?}", live.request);
         let data = self.memory.remove_guest(id);
+        self.digest.reply(id, result, &data);
         self.done.push(Done { request: live.request, result, data });
         if self.live.is_empty() && self.ops.is_empty() {
             self.failures.clear();

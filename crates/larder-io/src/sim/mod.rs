@@ -18,6 +18,7 @@
 pub mod ask;
 mod contract;
 mod device;
+mod digest;
 mod faults;
 mod host;
 mod medium;
@@ -33,7 +34,8 @@ mod survivors;
 mod volatile;
 
 pub use device::SimDevice;
-pub use faults::{DiscardEffect, FaultKind, FaultModel, Transfer};
+pub use digest::Digest;
+pub use faults::{DiscardEffect, FaultKind, FaultModel, Strike, Transfer};
 pub use host::{Done, HostConfig, PendingOp, SimHost};
 pub use memory::{GARBAGE, Memory};
 pub use oracle::{FIRST, Oracle, Settled};

@@ -26,6 +26,13 @@ struct Version {
     dead_at: u64,
 }
 
+impl Version {
+    /// Nobody alive has written it.
+    fn left(value: Generation) -> Self {
+        Self { value, writer: None, begin: 0, end: 0, dead_at: NEVER }
+    }
+}
+
 /// A sector of a write that ended while nobody else was writing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
@@ -52,9 +59,10 @@ impl Oracle {
     }
 
     /// Add the next volume; every sector holds the stamp of [`FIRST`].
-    pub fn add_volume(&mut self, sectors: u64) {
-        let first = Version { value: FIRST, writer: None, begin: 0, end: 0, dead_at: NEVER };
-        self.volumes.push(vec![vec![first]; sectors as usize]);
+    pub fn add_volume(&mut self, sectors: u64) -> VolumeId {
+        let volume = VolumeId(self.volumes.len() as u16);
+        self.volumes.push(vec![vec![Version::left(FIRST)]; sectors as usize]);
+        volume
     }
 
     /// All requests are gone, without an answer: what they wrote may have taken effect.
@@ -68,12 +76,28 @@ impl Oracle {
 
     /// The power went: all requests are gone, and each sector has one of these values.
     pub fn restart(&mut self, values: &[Vec<Vec<Generation>>]) {
-        let version = |&value: &Generation| Version { value, writer: None, begin: 0, end: 0, dead_at: NEVER };
         self.live.clear();
-        self.volumes = values
-            .iter()
-            .map(|volume| volume.iter().map(|sector| sector.iter().map(version).collect()).collect())
-            .collect();
+        for (volume, values) in (0..).map(VolumeId).zip(values) {
+            self.restart_volume(volume, values);
+        }
+    }
+
+    /// The same for one volume; its requests are gone.
+    pub fn restart_volume(&mut self, volume: VolumeId, values: &[Vec<Generation>]) {
+        let left = |sector: &Vec<Generation>| sector.iter().map(|&value| Version::left(value)).collect();
+        self.volumes[usize::from(volume.0)] = values.iter().map(left).collect();
+    }
+
+    /// Somebody else has written all of a volume, which now has this many sectors, with stamps of the generation that is returned.
+    pub fn rewrite(&mut self, volume: VolumeId, sectors: u64) -> Generation {
+        self.generation += 1;
+        self.volumes[usize::from(volume.0)] = vec![vec![Version::left(self.generation)]; sectors as usize];
+        self.generation
+    }
+
+    /// A volume has this many sectors from now on; those that come hold zeroes.
+    pub fn resize(&mut self, volume: VolumeId, sectors: u64) {
+        self.volumes[usize::from(volume.0)].resize(sectors as usize, vec![Version::left(ZEROES)]);
     }
 
     /// A valid request is submitted. Returns the data that a write has to carry.

@@ -51,6 +51,17 @@ impl SimHost {
         self.failures.clear();
     }
 
+    /// Add what all devices hold now to the digest.
+    pub fn digest_images(&mut self) {
+        let Self { cache, backings, digest, .. } = self;
+        for device in backings.iter().chain([&*cache]) {
+            for (page, bytes) in device.content().pages() {
+                digest.word(page);
+                digest.bytes(bytes);
+            }
+        }
+    }
+
     /// Go on with another engine and its free pool.
     pub fn restart(&mut self, engine: Engine, pool: SharedSlots) {
         (self.engine, self.pool) = (engine, pool);

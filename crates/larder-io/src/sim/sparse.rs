@@ -30,6 +30,23 @@ impl SparseBytes {
         self.len == 0
     }
 
+    /// The pages that are not all zero, by number, 4 KiB each.
+    pub fn pages(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.pages.iter().map(|(&page, bytes)| (page, &bytes[..]))
+    }
+
+    /// From now on `len` bytes, a multiple of 512: the end is cut off, or zeroes are added.
+    pub fn resize(&mut self, len: u64) {
+        let (page, start, _) = piece(len, PAGE as usize);
+        if len < self.len {
+            self.pages.split_off(&len.div_ceil(PAGE));
+            if let Some(bytes) = self.pages.get_mut(&page) {
+                bytes[start..].fill(0);
+            }
+        }
+        self.len = len;
+    }
+
     /// Copy from `offset` to `into`. Panics beyond the end.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         self.check(offset, into.len() as u64);

@@ -3,6 +3,9 @@
 //! A write counts as lost or not as it likes until a flush that began after its end has ended, or until it ends itself with
 //! FUA; then everything that had ended before it began is gone for good. After a cut each sector has one of the values left, and
 //! the first one seen is the value from then on, also after the next cut.
+//!
+//! Where the process that served the volume died, and took unflushed writes with it ([`Survivors::lose`]), the same holds, but that the value
+//! left may be one that a device's own cache holds: a power cut may still take it, until a flush.
 
 use super::oracle::FIRST;
 use super::stamp::{self, Generation, ZEROES};
@@ -27,14 +30,34 @@ struct Kept {
 pub struct Survivors {
     volumes: Vec<Vec<Vec<Kept>>>,
     begun: BTreeMap<RequestId, u64>,
+    /// Sectors that lost writes while the devices went on, and are not flushed since; with the value that was seen.
+    doubtful: BTreeMap<(VolumeId, u64), Option<Generation>>,
     now: u64,
+}
+
+impl Kept {
+    /// A value that nobody alive has written.
+    fn left(value: Generation) -> Self {
+        Self { value, writer: None, begin: 0, end: 0, sure: true }
+    }
 }
 
 impl Survivors {
     /// Add the next volume; every sector holds the first stamp.
     pub fn add_volume(&mut self, sectors: u64) {
-        let first = Kept { value: FIRST, writer: None, begin: 0, end: 0, sure: true };
-        self.volumes.push(vec![vec![first]; sectors as usize]);
+        self.volumes.push(vec![vec![Kept::left(FIRST)]; sectors as usize]);
+    }
+
+    /// Somebody else has written all of a volume, which now has this many sectors, and it is durable.
+    pub fn rewrite(&mut self, volume: VolumeId, sectors: u64, value: Generation) {
+        self.forget_doubts(volume);
+        self.volumes[usize::from(volume.0)] = vec![vec![Kept::left(value)]; sectors as usize];
+    }
+
+    /// A volume has this many sectors from now on; those that come hold zeroes.
+    pub fn resize(&mut self, volume: VolumeId, sectors: u64) {
+        self.doubtful.retain(|&(of, sector), _| of != volume || sector < sectors);
+        self.volumes[usize::from(volume.0)].resize(sectors as usize, vec![Kept::left(ZEROES)]);
     }
 
     /// A request is submitted with this data.
@@ -64,6 +87,7 @@ impl Survivors {
         let begun = self.begun.remove(&request.id).unwrap_or(now);
         match request.kind {
             RequestKind::Flush if ok => {
+                self.settle_doubts(request.volume);
                 for sector in &mut self.volumes[usize::from(request.volume.0)] {
                     settle(sector, |kept| kept.end < begun);
                 }
@@ -97,8 +121,12 @@ impl Survivors {
     pub fn see(&mut self, volume: VolumeId, sector: u64, bytes: &[u8]) {
         let seen = stamp::read(volume, sector, bytes);
         let kept = &mut self.volumes[usize::from(volume.0)][sector as usize];
-        if kept.iter().all(|kept| kept.writer.is_none()) {
-            kept.retain(|kept| Some(kept.value) == seen);
+        if kept.iter().any(|kept| kept.writer.is_some()) {
+            return;
+        }
+        match self.doubtful.get_mut(&(volume, sector)) {
+            Some(doubt) => *doubt = seen,
+            None => kept.retain(|kept| Some(kept.value) == seen),
         }
     }
 
@@ -111,12 +139,39 @@ impl Survivors {
         open.for_each(|kept| kept.end = now);
     }
 
+    /// The process that served a volume has died, and with it writes that nobody flushed; devices have lost nothing. The values that
+    /// each sector may have now. All requests have been abandoned.
+    pub fn lose(&mut self, volume: VolumeId) -> Vec<Vec<Generation>> {
+        let sectors = &mut self.volumes[usize::from(volume.0)];
+        for (number, sector) in (0..).zip(sectors.iter_mut()) {
+            if sector.len() > 1 {
+                self.doubtful.insert((volume, number), None);
+            }
+            sector.iter_mut().for_each(|kept| *kept = Kept::left(kept.value));
+        }
+        sectors.iter().map(|sector| sector.iter().map(|kept| kept.value).collect()).collect()
+    }
+
+    /// A flush has ended: what was left of these sectors, and was seen since, stays.
+    fn settle_doubts(&mut self, volume: VolumeId) {
+        let sectors = &mut self.volumes[usize::from(volume.0)];
+        for (&(_, sector), seen) in self.doubtful.range((volume, 0)..=(volume, u64::MAX)) {
+            if let Some(seen) = *seen {
+                sectors[sector as usize].retain(|kept| kept.writer.is_some() || kept.value == seen);
+            }
+        }
+        self.forget_doubts(volume);
+    }
+
+    fn forget_doubts(&mut self, volume: VolumeId) {
+        self.doubtful.retain(|&(of, _), _| of != volume);
+    }
+
     /// The power goes: the values that each sector may have now.
     pub fn cut(&mut self) -> Vec<Vec<Vec<Generation>>> {
         self.begun.clear();
-        for kept in self.volumes.iter_mut().flatten().flatten() {
-            *kept = Kept { writer: None, begin: 0, end: 0, sure: true, ..*kept };
-        }
+        self.doubtful.clear();
+        self.volumes.iter_mut().flatten().flatten().for_each(|kept| *kept = Kept::left(kept.value));
         let values = |sector: &Vec<Kept>| sector.iter().map(|kept| kept.value).collect();
         self.volumes.iter().map(|volume| volume.iter().map(values).collect()).collect()
     }
@@ -185,5 +240,20 @@ mod tests {
         write(&mut survivors, 1, 8, false);
         survivors.see(VolumeId(0), 0, &stamp_of(8));
         assert_eq!(left(&survivors), [1, 8], "a write that nobody flushed may still be lost");
+    }
+
+    #[test]
+    fn what_a_dead_process_left_may_be_lost_until_a_flush() {
+        let mut survivors = Survivors::default();
+        survivors.add_volume(1);
+        write(&mut survivors, 1, 5, false);
+        survivors.abandon();
+        assert_eq!(survivors.lose(VolumeId(0))[0], [1, 5]);
+        survivors.see(VolumeId(0), 0, &stamp_of(5));
+        assert_eq!(left(&survivors), [1, 5], "it may be in a device's cache");
+        let flush = ask(2, RequestKind::Flush, false);
+        survivors.begin(&flush, &[]);
+        survivors.end(&flush, true, &[]);
+        assert_eq!(left(&survivors), [5]);
     }
 }

@@ -4,6 +4,7 @@
 use super::{Rng, SparseBytes};
 use larder_engine::{OpId, SECTOR_BYTES};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 type Bytes = [u8; SECTOR_BYTES as usize];
 
@@ -36,16 +37,25 @@ impl Volatile {
         sector.versions.push(Version { bytes, op, done: None });
     }
 
-    /// An operation has ended, as this completion; `fua`: what it wrote is durable.
-    pub fn finish(&mut self, op: OpId, completion: u64, fua: bool) {
-        for sector in self.sectors.values_mut() {
+    /// An operation on these sectors has ended, as this completion; `fua`: what it wrote is durable.
+    pub fn finish(&mut self, op: OpId, sectors: Range<u64>, completion: u64, fua: bool) {
+        for (_, sector) in self.sectors.range_mut(sectors.clone()) {
             let mine = |version: &&mut Version| version.op == op && version.done.is_none();
             sector.versions.iter_mut().filter(mine).for_each(|version| version.done = Some(completion));
             if fua {
                 sector.settle(|version| version.done == Some(completion));
             }
         }
-        self.sectors.retain(|_, sector| !sector.versions.is_empty());
+        if fua {
+            let durable = self.sectors.range(sectors).filter(|(_, sector)| sector.versions.is_empty());
+            let durable: Vec<u64> = durable.map(|(&number, _)| number).collect();
+            durable.iter().for_each(|number| drop(self.sectors.remove(number)));
+        }
+    }
+
+    /// The device ends here.
+    pub fn truncate(&mut self, sectors: u64) {
+        self.sectors.split_off(&sectors);
     }
 
     /// A flush has ended that covers the first `covers` completions.
@@ -108,12 +118,12 @@ mod tests {
     fn a_flush_keeps_what_had_ended_before_it_began() {
         let mut volatile = Volatile::default();
         volatile.write(0, [1; 512], [2; 512], OpId(5));
-        volatile.finish(OpId(5), 1, false);
+        volatile.finish(OpId(5), 0..1, 1, false);
         volatile.write(0, [2; 512], [3; 512], OpId(6));
         assert_eq!(left(&volatile), [1, 2, 3, 99]);
         volatile.flush(1);
         assert_eq!(left(&volatile), [2, 3, 99]);
-        volatile.finish(OpId(6), 2, true);
+        volatile.finish(OpId(6), 0..1, 2, true);
         assert!(volatile.sectors.is_empty());
     }
 }

@@ -1,10 +1,10 @@
 //! Every operation under every write policy, on blocks in every state. Under `wt` and `ro` nothing that was touched is dirty afterwards, and the backing
 //! holds the data; under `wb` a flush makes it last.
 
-use crate::known_answers::{BLOCK, VOLUME, plan};
-use crate::rig::{CrashRig, Plan};
+use crate::support::{BLOCK, VOLUME, plan};
 use larder_engine::{Request, RequestKind, WritePolicy};
 use larder_io::sim::ask;
+use larder_simtest::World;
 
 /// How the blocks are when the operation comes.
 #[derive(Clone, Copy, Debug)]
@@ -38,23 +38,23 @@ const KINDS: [RequestKind; 4] = [
     RequestKind::WriteZeroes { no_hole: false },
 ];
 
-fn prepared(before: Before) -> CrashRig {
-    let mut plan: Plan = plan(8);
+fn prepared(before: Before) -> World {
+    let mut plan = plan(8);
     // Few blocks of a large partition: the cleaner rests.
-    plan.tenants[0] = (100, WritePolicy::WriteBack);
-    let mut rig = CrashRig::new(plan);
-    rig.settle();
+    (plan.tenants[0].quota, plan.tenants[0].policy) = (100, WritePolicy::WriteBack);
+    let mut world = World::new(plan);
+    world.settle();
     match before {
         Before::Absent => {}
-        Before::Clean => rig.submit(ask::read(VOLUME, 0, 8 * BLOCK)),
-        Before::Dirty | Before::Mapped => rig.submit(ask::write(VOLUME, 0, 4 * BLOCK)),
+        Before::Clean => world.submit(ask::read(VOLUME, 0, 8 * BLOCK)),
+        Before::Dirty | Before::Mapped => world.submit(ask::write(VOLUME, 0, 4 * BLOCK)),
     }
-    rig.settle();
+    world.settle();
     if matches!(before, Before::Mapped) {
-        rig.submit(ask::flush(VOLUME));
-        rig.settle();
+        world.submit(ask::flush(VOLUME));
+        world.settle();
     }
-    rig
+    world
 }
 
 #[test]
@@ -74,14 +74,14 @@ fn every_operation_leaves_what_its_mode_promises() {
 
 fn operate(policy: WritePolicy, before: Before, request: Request) {
     println!("{policy:?} {before:?} {request:?}");
-    let mut rig = prepared(before);
-    rig.set_write_policy(0, policy);
-    rig.submit(request);
-    rig.settle();
+    let mut world = prepared(before);
+    world.set_write_policy(0, policy);
+    world.submit(request);
+    world.settle();
     let (first, end) = (request.offset, request.offset + request.len);
     let touched = first / BLOCK..end.div_ceil(BLOCK);
     let writes = !matches!(request.kind, RequestKind::Read | RequestKind::Discard);
-    let dirty: Vec<u64> = rig.host().engine().dirty_blocks(VOLUME).collect();
+    let dirty: Vec<u64> = world.host().engine().dirty_blocks(VOLUME).collect();
     match policy {
         WritePolicy::WriteBack if request.kind == RequestKind::Write => {
             assert!(touched.clone().all(|block| dirty.contains(&block)), "a write goes to the cache");
@@ -90,13 +90,13 @@ fn operate(policy: WritePolicy, before: Before, request: Request) {
         // A discard is advisory: it passes by what is dirty and touched only in part.
         _ if writes => {
             assert!(!dirty.iter().any(|block| touched.contains(block)), "{dirty:?} are dirty");
-            rig.observe_backing(VOLUME, first, request.len);
+            world.observe_backing(VOLUME, first, request.len);
         }
         _ if matches!(before, Before::Absent | Before::Clean) => assert!(dirty.is_empty()),
         _ => {}
     }
-    rig.submit(ask::flush(VOLUME));
-    rig.settle();
-    rig.cut();
-    rig.read_everything();
+    world.submit(ask::flush(VOLUME));
+    world.settle();
+    world.cut();
+    world.read_everything();
 }

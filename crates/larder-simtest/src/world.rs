@@ -1,0 +1,279 @@
+//! An engine whose cache survives, on devices that crash, lose and rot; everything that guests read, during and after, is held against
+//! what the history of writes, flushes and crashes allows.
+
+mod check;
+mod end;
+mod harm;
+mod mend;
+mod start;
+
+use crate::fault::{Counts, Fault};
+use crate::plan::{Disk, Plan, is_through};
+use crate::trace::Trace;
+use larder_engine::format::{Layout, Superblock, Uuid, format};
+use larder_engine::{
+    DeviceOp, EngineConfig, Request, SECTOR_BYTES, TenantId, TenantStats, VolumeId, WritePolicy,
+};
+use larder_io::sim::{
+    Digest, FIRST, FaultModel, HostConfig, Oracle, Rng, SimDevice, SimHost, Survivors, stamp,
+};
+
+/// Completions until a world must have come to rest, at most.
+const STEPS_MAX: usize = 1 << 20;
+
+/// What the faults so far excuse.
+#[derive(Clone, Copy, Debug, Default)]
+struct Excuses {
+    /// Data of slots was damaged: blocks may fail their checksum.
+    spoiled: bool,
+    /// Metadata was damaged, and not repaired since: findings, and a cache that is refused.
+    harmed: bool,
+    /// Operations on metadata have failed: the engine may have ended the cache.
+    metadata_failed: bool,
+    /// Operations on backings have failed by script.
+    backing_failed: bool,
+    /// Operations on the cache's data have failed by script.
+    data_failed: bool,
+}
+
+/// An engine and its devices, and what they may do.
+pub struct World {
+    plan: Plan,
+    layout: Layout,
+    host: SimHost,
+    rng: Rng,
+    oracle: Oracle,
+    survivors: Survivors,
+    excuses: Excuses,
+    /// Tenants that have had no policy but those of [`is_through`].
+    through: Vec<bool>,
+    /// Both superblocks as they were when the cache was made or mended.
+    superblocks: [Vec<u8>; 2],
+    /// The metadata when this life began.
+    before: Vec<u8>,
+    counts: Counts,
+    trace: Trace,
+}
+
+impl World {
+    /// A world with a new cache, at work.
+    pub fn new(plan: Plan) -> Self {
+        Self::traced(plan, Trace::default())
+    }
+
+    /// The same, told line by line.
+    pub fn traced(plan: Plan, trace: Trace) -> Self {
+        trace.line(|| format!("{plan:?}"));
+        let mut rng = Rng::new(plan.seed ^ 0x776f_726c);
+        let layout = Layout::new(plan.shape).expect("the plan has a possible shape");
+        let config = HostConfig {
+            engine: engine_config(&plan),
+            seed: rng.next_u64(),
+            cache: FaultModel { power_cuts: true, ..plan.cache.clone() },
+            take_max: usize::MAX,
+        };
+        let host = SimHost::with_metadata(config, &layout);
+        let mut world = Self {
+            layout,
+            host,
+            rng,
+            oracle: Oracle::new(),
+            survivors: Survivors::default(),
+            excuses: Excuses::default(),
+            through: plan.tenants.iter().map(|tenant| is_through(tenant.policy)).collect(),
+            superblocks: [Vec::new(), Vec::new()],
+            before: Vec::new(),
+            counts: Counts { histories: 1, ..Counts::default() },
+            trace,
+            plan,
+        };
+        world.format();
+        for disk in world.plan.disks.clone() {
+            world.add_backing(&disk);
+        }
+        world.start();
+        world
+    }
+
+    /// A new cache on the device, whatever was there.
+    fn format(&mut self) {
+        let uuid =
+            Uuid((u128::from(self.rng.next_u64()) << 64 | u128::from(self.rng.next_u64())).to_le_bytes());
+        let fresh = Superblock::new(uuid, self.layout);
+        let superblock = Superblock { region_blocks: self.plan.region_blocks, ..fresh };
+        format(self.host.cache(), &superblock).expect("the device is sound");
+        self.mended();
+    }
+
+    /// A backing with a stamp in each sector.
+    fn add_backing(&mut self, disk: &Disk) {
+        let volume = self.oracle.add_volume(disk.bytes / SECTOR_BYTES);
+        self.survivors.add_volume(disk.bytes / SECTOR_BYTES);
+        let model = FaultModel { power_cuts: true, ..self.plan.backing.clone() };
+        let device = self.host.add_backing(disk.bytes, model);
+        stamp_all(device, volume, FIRST);
+    }
+
+    /// The host, to be looked at and hurt. Requests go through [`World::submit`].
+    pub fn host(&mut self) -> &mut SimHost {
+        &mut self.host
+    }
+
+    /// What it was made of, as it is now.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Where everything lies on the cache device.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// What has happened so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// A fault of this kind was inflicted.
+    pub(crate) fn count(&mut self, fault: Fault) {
+        self.counts.add(fault);
+    }
+
+    /// Tell what happens.
+    pub(crate) fn tell(&self, line: impl FnOnce() -> String) {
+        self.trace.line(line);
+    }
+
+    /// A digest of all that has happened: every operation, reply and image.
+    pub fn digest(&self) -> Digest {
+        self.host.digest()
+    }
+
+    /// Data of slots is about to be damaged: blocks may fail their checksum from now on.
+    pub fn excuse_data(&mut self) {
+        self.excuses.spoiled = true;
+    }
+
+    /// Operations on metadata are about to fail.
+    pub fn excuse_metadata(&mut self) {
+        self.excuses.metadata_failed = true;
+    }
+
+    /// Operations on backings are about to fail.
+    pub fn excuse_backings(&mut self) {
+        self.excuses.backing_failed = true;
+    }
+
+    /// Operations on the cache's data are about to fail.
+    pub fn excuse_cache(&mut self) {
+        self.excuses.data_failed = true;
+    }
+
+    /// Submit a request; its name is chosen here.
+    pub fn submit(&mut self, request: Request) {
+        let request = Request { id: self.host.free_id(), ..request };
+        self.counts.requests += 1;
+        self.tell(|| format!("  {request:?}"));
+        let data = self.oracle.begin(&request);
+        self.survivors.begin(&request, &data);
+        self.host.submit(request, data);
+        self.check();
+    }
+
+    /// End the operation that is due next. False if none was in flight.
+    pub fn step(&mut self) -> bool {
+        let stepped = self.host.step();
+        self.take_done();
+        stepped
+    }
+
+    /// Let everything in flight end.
+    pub fn settle(&mut self) {
+        for _ in 0..STEPS_MAX {
+            if !self.step() {
+                assert_eq!(self.host.live(), 0, "requests were never replied to");
+                return self.check();
+            }
+        }
+        panic!("the host never comes to rest");
+    }
+
+    /// Let everything in flight end but these operations.
+    pub fn settle_but(&mut self, keep: impl Fn(&DeviceOp) -> bool) {
+        while let Some(next) = self.host.pending().into_iter().find(|pending| !keep(&pending.op)) {
+            self.host.finish(next.op.id);
+            self.check();
+        }
+    }
+
+    /// Evict what has to go.
+    pub fn trim(&mut self) {
+        self.host.trim(1000);
+        self.check();
+    }
+
+    /// What a reactor does once a second.
+    pub fn tick(&mut self) {
+        self.host.tick();
+        self.check();
+    }
+
+    /// Change a quota, and evict what is above it.
+    pub fn set_quota(&mut self, tenant: usize, blocks: u32) {
+        self.plan.tenants[tenant].quota = blocks;
+        self.host.set_quota(TenantId(tenant as u16), blocks);
+        self.trim();
+    }
+
+    /// Change a write policy.
+    pub fn set_write_policy(&mut self, tenant: usize, policy: WritePolicy) {
+        self.plan.tenants[tenant].policy = policy;
+        self.through[tenant] &= is_through(policy);
+        self.host.set_write_policy(TenantId(tenant as u16), policy);
+        self.check();
+    }
+
+    /// Blocks cached by each tenant.
+    pub fn cached(&self) -> Vec<u32> {
+        let engine = self.host.engine();
+        (0..self.plan.tenants.len()).map(|tenant| engine.occupied(TenantId(tenant as u16))).collect()
+    }
+
+    /// A tenant's counters.
+    pub fn stats(&self, tenant: usize) -> TenantStats {
+        self.host.engine().stats(TenantId(tenant as u16))
+    }
+
+    /// True if every completed write to this volume is on its backing.
+    fn is_through(&self, disk: usize) -> bool {
+        self.through[self.plan.disks[disk].tenant]
+    }
+
+    /// Nothing that a guest would be told of has failed, nor will: backings, and where dirty blocks may be the cache's data.
+    fn serves_all(&self) -> bool {
+        let cache_fails = self.plan.cache.fails() || self.excuses.data_failed;
+        let through = self.through.iter().all(|&through| through);
+        self.backings_are_sound() && (through || !cache_fails)
+    }
+
+    /// No backing has failed, nor will.
+    fn backings_are_sound(&self) -> bool {
+        !self.plan.backing.fails() && !self.excuses.backing_failed
+    }
+}
+
+fn engine_config(plan: &Plan) -> EngineConfig {
+    EngineConfig {
+        block_bytes: plan.shape.block_bytes,
+        cache_align: plan.shape.sector_bytes,
+        cache_blocks: plan.shape.slots,
+    }
+}
+
+/// Somebody writes all of a device, durably.
+fn stamp_all(device: &mut SimDevice, volume: VolumeId, generation: stamp::Generation) {
+    let mut content = vec![0; device.content().len() as usize];
+    stamp::fill(volume, 0, generation, &mut content);
+    device.content_mut().write(0, &content);
+    device.settle();
+}

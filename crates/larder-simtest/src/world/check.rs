@@ -1,0 +1,79 @@
+//! What holds at any moment, and what is looked at when everything is at rest.
+
+use super::World;
+use larder_engine::{SECTOR_BYTES, TenantId, VolumeId};
+use larder_io::sim::{Done, ask};
+
+/// Seconds in which all that is dirty must have been written back, backings that fail now and then among them.
+const DRAIN_MAX: usize = 2000;
+
+impl World {
+    /// Read everything, then look at the backings: both have to show the same.
+    pub fn read_everything(&mut self) {
+        self.settle();
+        for (number, disk) in (0..).zip(self.plan.disks.clone()) {
+            self.submit(ask::read(VolumeId(number), 0, disk.bytes));
+        }
+        self.settle();
+        for disk in 0..self.plan.disks.len() {
+            if self.is_through(disk) {
+                self.observe_backing(VolumeId(disk as u16), 0, self.plan.disks[disk].bytes);
+            }
+        }
+    }
+
+    /// Write all that is dirty back, and look at the backings. They fail no more but by rate.
+    pub fn drain(&mut self) {
+        let disks = 0..self.plan.disks.len() as u16;
+        disks.clone().for_each(|disk| self.host.backing(VolumeId(disk)).forgive());
+        disks.clone().map(VolumeId).for_each(|volume| self.host.set_drain(volume, true));
+        let is_done = |world: &Self| {
+            disks.clone().map(VolumeId).all(|volume| world.host.engine().dirty_of(volume) == 0)
+        };
+        for _ in 0..DRAIN_MAX {
+            self.settle();
+            if is_done(self) {
+                disks.clone().map(VolumeId).for_each(|volume| self.host.set_drain(volume, false));
+                self.settle();
+                return disks.for_each(|disk| {
+                    self.observe_backing(VolumeId(disk), 0, self.plan.disks[usize::from(disk)].bytes)
+                });
+            }
+            self.tick();
+        }
+        panic!("the cleaner never comes to an end");
+    }
+
+    /// A backing holds what its guests may read.
+    pub fn observe_backing(&mut self, volume: VolumeId, offset: u64, len: u64) {
+        let mut content = vec![0; len as usize];
+        self.host.backing(volume).content().read(offset, &mut content);
+        for (sector, bytes) in (offset / SECTOR_BYTES..).zip(content.chunks(SECTOR_BYTES as usize)) {
+            self.oracle.observe(volume, sector, bytes);
+            self.survivors.see(volume, sector, bytes);
+        }
+    }
+
+    /// Hold what has ended against what may be.
+    pub(super) fn take_done(&mut self) {
+        for Done { request, result, data } in self.host.take_done() {
+            self.trace.line(|| format!("    {:?} ends: {result:?}", request.id));
+            self.oracle.end(&request, result, &data);
+            self.survivors.end(&request, result.is_ok(), &data);
+            assert!(!self.serves_all() || result.is_ok(), "nothing fails: {request:?}");
+        }
+    }
+
+    /// The same, and every invariant.
+    pub(super) fn check(&mut self) {
+        self.take_done();
+        let engine = self.host.engine();
+        engine.self_check();
+        for (number, &through) in (0..).map(TenantId).zip(&self.through) {
+            let errors = engine.stats(number).checksum_errors;
+            assert!(self.excuses.spoiled || errors == 0, "a block was mapped that is not in its slot");
+            let dirty = engine.dirty(number);
+            assert!(dirty == 0 || !through, "{number:?} holds {dirty} dirty blocks");
+        }
+    }
+}

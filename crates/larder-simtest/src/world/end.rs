@@ -1,0 +1,160 @@
+//! How a life ends: power cuts, deaths, clean stops, and what changes after those.
+
+use super::{World, stamp_all};
+use crate::fault::Fault;
+use crate::plan::Disk;
+use crate::script::Change;
+use larder_engine::{SECTOR_BYTES, VolumeId};
+
+impl World {
+    /// The power goes, and comes back.
+    pub fn cut(&mut self) {
+        self.cut_off();
+        self.start();
+    }
+
+    /// The process dies, and another one takes over.
+    pub fn kill(&mut self) {
+        self.kill_off();
+        self.start();
+    }
+
+    /// Stop cleanly, and start again. What is cached is the same.
+    pub fn stop(&mut self) {
+        let kept = self.stop_cleanly();
+        self.start();
+        self.check_kept(kept);
+    }
+
+    /// Stop cleanly; a volume has another size when the engine starts again.
+    pub fn resize(&mut self, disk: usize, bytes: u64) {
+        self.stop_cleanly();
+        self.change(Change::Resize { disk, bytes });
+        self.start();
+        self.settle();
+    }
+
+    /// The power goes.
+    pub(crate) fn cut_off(&mut self) {
+        self.tell(|| "the power goes".into());
+        self.count(Fault::Cut);
+        self.counts.crashes += 1;
+        self.note_end();
+        self.host.power_cut(&mut self.rng);
+        self.forget();
+    }
+
+    /// The process dies.
+    pub(crate) fn kill_off(&mut self) {
+        self.tell(|| "the process dies".into());
+        self.count(Fault::Kill);
+        self.counts.crashes += 1;
+        self.note_end();
+        self.host.kill(&mut self.rng);
+        self.oracle.abandon();
+        self.survivors.abandon();
+        for disk in 0..self.plan.disks.len() {
+            if self.is_through(disk) {
+                continue;
+            }
+            let volume = VolumeId(disk as u16);
+            let left = self.survivors.lose(volume);
+            self.oracle.restart_volume(volume, &left);
+        }
+    }
+
+    /// The process dies, and backings lose their power meanwhile; the cache device lives on.
+    pub(crate) fn kill_alone(&mut self) {
+        self.tell(|| "the process dies, and backings lose their power".into());
+        self.count(Fault::Kill);
+        self.counts.crashes += 1;
+        self.note_end();
+        self.host.kill_with_backings(&mut self.rng);
+        self.forget();
+    }
+
+    /// A clean stop; then the power goes, or not. Blocks cached by each tenant, if they must be there at the next start.
+    pub(crate) fn stop_cleanly(&mut self) -> Option<Vec<u32>> {
+        self.tell(|| "a clean stop".into());
+        self.settle();
+        self.trim();
+        let cached = self.kept();
+        self.host.stop();
+        self.settle();
+        assert!(self.host.engine().is_stopped(), "the engine comes to an end");
+        self.note_end();
+        if self.rng.chance(0.5) {
+            self.tell(|| "the power goes after it".into());
+            self.host.power_cut(&mut self.rng);
+            let left = self.survivors.cut();
+            // The stop has flushed everything, so nothing is lost: the oracle goes on as before. Not so where the cache was given up.
+            if !self.backings_are_sound() || self.host.engine().cache_failed() {
+                self.oracle.restart(&left);
+            }
+        }
+        let sound = !self.plan.cache.fails() && !self.excuses.data_failed;
+        let sound = sound && !self.excuses.metadata_failed && !self.excuses.spoiled;
+        (sound && self.backings_are_sound()).then_some(cached)
+    }
+
+    /// A clean stop keeps what was cached.
+    pub(crate) fn check_kept(&self, kept: Option<Vec<u32>>) {
+        let cached = self.kept();
+        assert!(
+            kept.as_ref().is_none_or(|kept| *kept == cached),
+            "a clean stop keeps the cache of {kept:?}: {cached:?}"
+        );
+    }
+
+    /// Blocks cached by each tenant, without those above its quota: they stay only as long as they are dirty.
+    fn kept(&self) -> Vec<u32> {
+        let tenants = self.plan.tenants.iter();
+        tenants.zip(self.cached()).map(|(tenant, cached)| cached.min(tenant.quota)).collect()
+    }
+
+    /// Something changes while the engine is stopped.
+    pub(crate) fn change(&mut self, change: Change) {
+        self.tell(|| format!("{change:?}"));
+        self.count(Fault::Volume);
+        match change {
+            Change::Resize { disk, bytes } => self.resized(disk, bytes),
+            Change::Replace { disk, bytes } => {
+                self.resized(disk, bytes);
+                self.plan.disks[disk].identity += 1;
+                let volume = VolumeId(disk as u16);
+                let generation = self.oracle.rewrite(volume, bytes / SECTOR_BYTES);
+                self.survivors.rewrite(volume, bytes / SECTOR_BYTES, generation);
+                stamp_all(self.host.backing(volume), volume, generation);
+            }
+            Change::Add { tenant, bytes } => {
+                let disk = Disk { tenant, bytes, identity: 0 };
+                self.add_backing(&disk);
+                self.plan.disks.push(disk);
+            }
+        }
+    }
+
+    fn resized(&mut self, disk: usize, bytes: u64) {
+        let volume = VolumeId(disk as u16);
+        self.plan.disks[disk].bytes = bytes;
+        self.host.backing(volume).resize(bytes);
+        self.oracle.resize(volume, bytes / SECTOR_BYTES);
+        self.survivors.resize(volume, bytes / SECTOR_BYTES);
+    }
+
+    /// A cut has ended all requests.
+    fn forget(&mut self) {
+        let left = self.survivors.cut();
+        self.oracle.restart(&left);
+    }
+
+    /// Add the images to the digest; faults that were to come do not.
+    fn note_end(&mut self) {
+        self.host.digest_images();
+        self.host.cache().forgive();
+        self.host.cache().set_gone(false);
+        for disk in 0..self.plan.disks.len() {
+            self.host.backing(VolumeId(disk as u16)).forgive();
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A start: recovery, the offline check, and what an operator does where the cache is refused.
+
+use super::{World, engine_config};
+use larder_engine::format::{
+    Finding, RecoverError, Recovered, SUPERBLOCK_BYTES, Severity, SlotState, Uuid, Volume, check, recover,
+};
+use larder_engine::{Engine, OpenError, Planted, TenantId};
+use larder_io::sim::{SharedSlots, SimDevice};
+
+impl World {
+    /// What is on the cache device now.
+    pub fn recovered(&mut self) -> Recovered {
+        recover(self.host.cache()).expect("the cache is whole")
+    }
+
+    /// Start an engine on what is there.
+    pub(crate) fn start(&mut self) {
+        let untold = self.may_be_untold();
+        let recovered = self.recover_or_format(untold);
+        let (engine, pool) = self.open_or_mend(recovered);
+        self.before = self.metadata();
+        self.host.cache().forgive();
+        self.host.restart(engine, pool);
+        self.check();
+    }
+
+    /// The engine may have given its metadata up. If it could not say so to the device, whoever brings that back must not start with it.
+    fn may_be_untold(&self) -> bool {
+        let engine = self.host.engine();
+        self.excuses.metadata_failed && engine.cache_failed() && engine.is_stopped()
+    }
+
+    fn recover_or_format(&mut self, untold: bool) -> Recovered {
+        let found = recover_with(self.host.cache(), self.plan.planted);
+        match found {
+            Ok(recovered) if untold && !recovered.superblock().needs_check => {}
+            Ok(recovered) => {
+                self.check_findings(&recovered);
+                return recovered;
+            }
+            Err(error) => assert!(self.excuses.harmed, "a cache without damage is refused: {error}"),
+        }
+        self.tell(|| "a new cache is made".into());
+        self.format();
+        self.recovered()
+    }
+
+    /// Nothing is wrong that the faults have not put there.
+    fn check_findings(&mut self, recovered: &Recovered) {
+        self.check_superblocks(recovered);
+        if self.excuses.harmed || self.excuses.metadata_failed {
+            return;
+        }
+        // By the offline check, too, every block that would be served is what was mapped.
+        let mut wrong = check(self.host.cache(), true).expect("the cache is whole");
+        if self.excuses.spoiled {
+            wrong.retain(|finding| !matches!(finding, Finding::Data { .. }));
+        }
+        wrong.extend_from_slice(recovered.findings());
+        // A copy that was being written may be torn: nothing is lost.
+        let worst = wrong.iter().map(Finding::severity).max();
+        assert!(worst <= Some(Severity::Note), "{wrong:?}");
+    }
+
+    /// A superblock that nobody has written as it is was torn or damaged, and is known for that.
+    fn check_superblocks(&mut self, recovered: &Recovered) {
+        for (copy, first) in (0u8..).zip(&self.superblocks) {
+            let offset = u64::from(copy) * SUPERBLOCK_BYTES as u64;
+            let mut bytes = vec![0; SUPERBLOCK_BYTES];
+            let device = self.host.cache();
+            device.content().read(offset, &mut bytes);
+            let written = device.watched().iter().filter(|(at, _)| *at == offset).map(|(_, bytes)| bytes);
+            let whole = written.chain([first]).any(|written| *written == bytes);
+            let of_copy =
+                |finding: &Finding| matches!(finding, Finding::Superblock { copy: of, .. } if *of == copy);
+            let found = recovered.findings().iter().any(of_copy);
+            assert!(whole || found, "superblock {copy} is as nobody has written it, and is taken for whole");
+        }
+    }
+
+    /// An engine that goes on with the cache: at once, or when an operator has mended it.
+    fn open_or_mend(&mut self, mut recovered: Recovered) -> (Engine, SharedSlots) {
+        for _ in 0..2 {
+            let pool = self.free_slots(&recovered);
+            let (engine, opened) = self.engine(&recovered, pool.clone());
+            match opened {
+                Ok(()) => return (engine, pool),
+                Err(OpenError::NeedsCheck) => {
+                    assert!(self.excuses.metadata_failed, "a cache needs a check without a reason");
+                }
+                Err(OpenError::Recover(RecoverError::MayLoseDirty(_) | RecoverError::RepairFirst(_))) => {
+                    assert!(self.excuses.harmed, "a cache without damage is refused: {opened:?}");
+                }
+                Err(error) => panic!("the cache cannot be opened: {error}"),
+            }
+            self.mend();
+            recovered = self.recovered();
+        }
+        panic!("a mended cache is refused");
+    }
+
+    fn free_slots(&mut self, recovered: &Recovered) -> SharedSlots {
+        let free = recovered.slots().filter(|(_, state)| *state == SlotState::Free).map(|(slot, _)| slot);
+        let mut free: Vec<u32> = free.collect();
+        for at in (1..free.len()).rev() {
+            free.swap(at, self.rng.below(at as u64 + 1) as usize);
+        }
+        SharedSlots::of(free, self.plan.shape.slots)
+    }
+
+    /// An engine that goes on with the cache, if it can.
+    pub fn engine(&self, recovered: &Recovered, pool: SharedSlots) -> (Engine, Result<(), OpenError>) {
+        let mut engine =
+            Engine::new(engine_config(&self.plan), Box::new(pool)).with_hash_seed(self.plan.seed);
+        plant(&mut engine, self.plan.planted);
+        for tenant in &self.plan.tenants {
+            let id = engine.add_tenant(tenant.quota, tenant.policy);
+            engine.set_caching(id, tenant.caching);
+            engine.set_dirty_limits(id, tenant.dirty);
+        }
+        let mut volumes = Vec::new();
+        for (number, disk) in (0u8..).zip(&self.plan.disks) {
+            engine.add_volume(TenantId(disk.tenant as u16), disk.bytes);
+            volumes.push(Volume {
+                id: 0,
+                identity: format!("disk {number}.{}", disk.identity),
+                name: format!("volume {number}"),
+                uuid: Uuid([number; 16]),
+                bytes: disk.bytes,
+            });
+        }
+        let opened = engine.open_cache(recovered, volumes);
+        (engine, opened)
+    }
+}
+
+#[cfg(feature = "planted")]
+fn recover_with(device: &mut SimDevice, bug: Option<Planted>) -> Result<Recovered, RecoverError> {
+    larder_engine::recover_planted(device, bug)
+}
+
+/// Without the feature there are no bugs to plant.
+#[cfg(not(feature = "planted"))]
+fn recover_with(device: &mut SimDevice, _: Option<Planted>) -> Result<Recovered, RecoverError> {
+    recover(device)
+}
+
+#[cfg(feature = "planted")]
+fn plant(engine: &mut Engine, bug: Option<Planted>) {
+    bug.into_iter().for_each(|bug| engine.plant(bug));
+}
+
+#[cfg(not(feature = "planted"))]
+fn plant(_: &mut Engine, _: Option<Planted>) {}

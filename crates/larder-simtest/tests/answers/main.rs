@@ -1,0 +1,196 @@
+//! The promises of a cache that survives, each on the smallest case that could break it.
+
+mod modes;
+#[path = "../support/mod.rs"]
+mod support;
+
+use larder_engine::{OpenError, Planted, SECTOR_BYTES};
+use larder_io::sim::{FaultKind, SharedSlots, ask};
+use larder_simtest::{Plan, World};
+use support::{BLOCK, VOLUME, plan, tend};
+
+/// A volume of which every block is cached, and mapped.
+fn warm(blocks: u64) -> World {
+    let mut world = World::new(plan(blocks));
+    world.read_everything();
+    tend(&mut world);
+    assert_eq!(world.cached(), [blocks as u32]);
+    world
+}
+
+#[test]
+fn a_cut_keeps_the_cache_warm() {
+    let mut world = warm(100);
+    world.cut();
+    assert_eq!(world.cached(), [100]);
+    world.read_everything();
+    assert_eq!((world.stats(0).read_hits, world.stats(0).read_misses), (100, 0));
+}
+
+#[test]
+fn what_was_written_is_warm_again_when_its_region_rests() {
+    let mut world = warm(100);
+    world.submit(ask::write(VOLUME, 0, 30 * BLOCK));
+    world.submit(ask::write(VOLUME, 40 * BLOCK + 512, 1024));
+    world.settle();
+    tend(&mut world);
+    world.cut();
+    assert_eq!(world.cached(), [100]);
+    world.submit(ask::write(VOLUME, 0, 30 * BLOCK));
+    world.settle();
+    world.cut();
+    assert_eq!(world.cached(), [70], "their backing may have lost the writes");
+    world.read_everything();
+}
+
+/// Each region is one block here, and the journal carries far fewer marks than there are blocks.
+#[test]
+fn more_regions_are_written_than_can_be_marked() {
+    let mut world = warm(400);
+    for block in 0..400 {
+        world.submit(ask::write(VOLUME, (block * 7 % 400) * BLOCK, BLOCK));
+    }
+    world.settle();
+    tend(&mut world);
+    world.cut();
+    world.read_everything();
+    assert_eq!(world.stats(0).read_hits, 400);
+}
+
+/// The ring turns many times; slots come and go with each block.
+#[test]
+fn a_cache_that_is_too_small_is_used_all_the_same() {
+    let mut plan = plan(400);
+    plan.tenants[0].quota = 200;
+    let mut world = World::new(plan);
+    for n in 0..6000 {
+        world.submit(ask::read(VOLUME, (n * 31 % 400) * BLOCK, BLOCK));
+        world.settle();
+    }
+    let stats = world.stats(0);
+    assert!(stats.ssd_fill_blocks > 3000, "slots are freed as fast as they are wanted: {stats:?}");
+    tend(&mut world);
+    let before = world.cached();
+    world.cut();
+    assert_eq!(world.cached(), before);
+}
+
+/// Metadata written for each block that comes or goes.
+#[test]
+fn fills_cost_little_metadata() {
+    let mut world = warm(400);
+    let bytes = world.host().engine().metadata_bytes();
+    let data = world.stats(0).ssd_fill_bytes;
+    // Two entries and its share of the slot table, in small commits, are about 150 bytes.
+    assert!(bytes * 100 < data * 6, "{bytes} bytes of metadata for {data} of data");
+}
+
+#[test]
+fn a_block_that_has_rotted_or_is_misplaced_is_a_miss() {
+    let mut world = warm(10);
+    world.stop();
+    world.excuse_data();
+    let slots: Vec<u32> = world.recovered().blocks().map(|(slot, _)| slot).take(3).collect();
+    let layout = world.recovered().superblock().layout;
+    let mut data = vec![0; BLOCK as usize];
+    world.host().cache().content().read(layout.slot_offset(slots[0]), &mut data);
+    world.host().cache().content_mut().write(layout.slot_offset(slots[1]), &data);
+    data[17] ^= 4;
+    world.host().cache().content_mut().write(layout.slot_offset(slots[0]), &data);
+    world.host().cache().content_mut().write(layout.slot_offset(slots[2]) + SECTOR_BYTES, &[9; 512]);
+    world.read_everything();
+    assert_eq!(world.stats(0).checksum_errors, 3);
+    world.read_everything();
+    assert_eq!(world.stats(0).checksum_errors, 3, "they were filled again");
+}
+
+/// A write of a part of a rotten block must not make it whole.
+#[test]
+fn a_merge_verifies_what_it_keeps() {
+    let mut world = warm(1);
+    world.excuse_data();
+    let slot = world.recovered().blocks().next().expect("the block is mapped").0;
+    let offset = world.recovered().superblock().layout.slot_offset(slot);
+    world.host().cache().content_mut().write(offset + 1024, &[9; 512]);
+    world.submit(ask::write(VOLUME, 0, 512));
+    world.read_everything();
+    assert_eq!(world.stats(0).checksum_errors, 1);
+}
+
+#[test]
+#[should_panic(expected = "sector")]
+fn checksums_that_are_not_compared_are_noticed() {
+    let mut world = World::new(Plan { planted: Some(Planted::SumsIgnored), ..plan(1) });
+    world.read_everything();
+    tend(&mut world);
+    let slot = world.recovered().blocks().next().expect("the block is mapped").0;
+    let offset = world.recovered().superblock().layout.slot_offset(slot);
+    world.host().cache().content_mut().write(offset + 1024, &[9; 512]);
+    world.read_everything();
+}
+
+#[test]
+fn an_error_in_metadata_ends_the_cache_and_not_the_service() {
+    for kind in [FaultKind::Write, FaultKind::Flush] {
+        let mut world = warm(50);
+        world.excuse_metadata();
+        world.host().cache().fail_next(kind, 1);
+        // These wait for a mark that cannot be written.
+        (0..50).for_each(|block| world.submit(ask::write(VOLUME, block * BLOCK, BLOCK)));
+        world.settle();
+        assert!(world.host().engine().cache_failed() && world.host().engine().is_stopped());
+        world.read_everything();
+        world.submit(ask::write(VOLUME, 0, 8 * BLOCK));
+        world.read_everything();
+        let recovered = world.recovered();
+        assert!(recovered.superblock().needs_check);
+        let (_, opened) = world.engine(&recovered, SharedSlots::of(Vec::new(), 1000));
+        assert_eq!(opened, Err(OpenError::NeedsCheck));
+    }
+}
+
+/// What another volume has left is freed: while it is not here, anyone may write to its backing.
+#[test]
+fn a_volume_of_another_size_is_another_volume() {
+    let mut world = warm(20);
+    world.resize(0, 16 * BLOCK);
+    assert_eq!(world.cached(), [0]);
+    world.read_everything();
+    tend(&mut world);
+    world.cut();
+    assert_eq!(world.cached(), [16]);
+    world.settle();
+    let recovered = world.recovered();
+    assert_eq!(recovered.volumes().volumes.len(), 1, "the old one is forgotten: {:?}", recovered.volumes());
+}
+
+/// Both are read, changed and written as a whole.
+#[test]
+fn writes_of_two_parts_of_a_block_at_once_both_stay() {
+    for seed in 0..20 {
+        let mut world = World::new(Plan { seed, ..plan(1) });
+        world.read_everything();
+        world.submit(ask::write(VOLUME, 0, 512));
+        world.submit(ask::write(VOLUME, 1024, 512));
+        world.submit(ask::read(VOLUME, 2048, 512));
+        world.read_everything();
+    }
+}
+
+/// Writes have gone past what is mapped, without marks.
+#[test]
+fn a_repaired_cache_holds_no_block_from_before_an_error_in_metadata() {
+    for seed in 0..20 {
+        let mut world = World::new(Plan { seed, ..plan(10) });
+        world.read_everything();
+        tend(&mut world);
+        world.excuse_metadata();
+        world.host().cache().fail_next(FaultKind::Flush, 1);
+        world.submit(ask::write(VOLUME, 0, 2 * BLOCK));
+        world.settle();
+        assert!(world.host().engine().cache_failed());
+        world.cut();
+        assert_eq!(world.cached(), [0]);
+        world.read_everything();
+    }
+}
