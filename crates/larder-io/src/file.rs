@@ -8,6 +8,6 @@ mod runner;
 
 pub use errors::OpenError;
 pub use open::FileDevice;
-pub(crate) use open::{Access, Creation};
+pub(crate) use open::{Access, Creation, check_kind};
 pub(crate) use operation::FileOperation;
 pub(crate) use runner::FileRunner;

@@ -22,6 +22,7 @@ mod mailbox;
 mod memory;
 mod monitor;
 mod nbd_backing;
+pub mod offline;
 mod reactor;
 mod ring;
 mod send_list;

@@ -111,6 +111,16 @@ pub(crate) fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Zero a range of a file or a block device without writing it, where the file system or the device can.
+pub(crate) fn zero_range(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    let too_large = |_| io::Error::from_raw_os_error(libc::EFBIG);
+    let (offset, bytes) =
+        (i64::try_from(offset).map_err(too_large)?, i64::try_from(bytes).map_err(too_large)?);
+    // SAFETY: the descriptor is open.
+    check(unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_ZERO_RANGE, offset, bytes) })?;
+    Ok(())
+}
+
 /// A counter to wake a sleeping thread with.
 pub(crate) fn eventfd() -> io::Result<File> {
     // SAFETY: creates a descriptor that nobody else knows; File takes it over.

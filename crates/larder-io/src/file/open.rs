@@ -150,7 +150,7 @@ impl AsFd for FileDevice {
 
 /// True for a block device, false for a file, an error for anything else. Looks before opening, since opening a pipe or
 /// a tape has effects.
-fn check_kind(path: &Path) -> Result<bool, OpenError> {
+pub(crate) fn check_kind(path: &Path) -> Result<bool, OpenError> {
     let metadata =
         std::fs::metadata(path).map_err(|source| OpenError::from_os(path.into(), "look at", source))?;
     let kind = metadata.file_type();

@@ -1,0 +1,144 @@
+//! A session of the format without an engine: what has become of blocks is told to the journal, and the slot table follows,
+//! as `docs/FORMAT.md` wants it.
+
+use larder_engine::format::{
+    Contents, Entry, MediumError, MediumMut, PAGE_BYTES, RecoverError, Recovered, Session, SlotState,
+    Superblock, Ticket,
+};
+
+use super::WriteBackError;
+
+/// A session. Blocks are cleaned, and blocks that cannot be used are freed; nothing else happens to a slot.
+pub(super) struct Ledger<'r> {
+    recovered: &'r Recovered,
+    session: Session,
+    told: Told,
+    page: Vec<u8>,
+}
+
+/// The slots of which the journal has been told, one bit each.
+struct Told(Vec<u64>);
+
+impl Told {
+    fn insert(&mut self, slot: u32) {
+        self.0[slot as usize / 64] |= 1 << (slot % 64);
+    }
+
+    fn contains(&self, slot: u32) -> bool {
+        self.0[slot as usize / 64] & 1 << (slot % 64) != 0
+    }
+}
+
+impl<'r> Ledger<'r> {
+    /// A session that has not begun. Refused where a repair has to come first.
+    pub fn new(recovered: &'r Recovered) -> Result<Self, RecoverError> {
+        let words = recovered.superblock().layout.slots().div_ceil(64);
+        let told = Told(vec![0; words as usize]);
+        Ok(Self { recovered, session: recovered.open()?, told, page: vec![0; PAGE_BYTES] })
+    }
+
+    /// Begin: afterwards all that was recovered is durable, and blocks that cannot be used are gone.
+    pub fn begin(&mut self, medium: &mut impl MediumMut) -> Result<(), WriteBackError> {
+        medium.flush()?;
+        store(medium, &self.session.superblock)?;
+        self.recovered.settle().try_for_each(|entry| self.tell(medium, entry))?;
+        Ok(self.commit(medium)?)
+    }
+
+    /// The backing has the slot's data, durably. In the journal with the next commit at the latest.
+    pub fn clean(&mut self, medium: &mut impl MediumMut, slot: u32) -> Result<(), WriteBackError> {
+        self.tell(medium, Entry::Clean { slot })
+    }
+
+    fn tell(&mut self, medium: &mut impl MediumMut, entry: Entry) -> Result<(), WriteBackError> {
+        if self.session.journal.push(entry).is_err() {
+            self.commit(medium)?;
+            // The ring has room again when its tail moves: when pages reach further, and a record says so.
+            if self.session.journal.room_entries() == 0 {
+                self.catch_up(medium)?;
+                self.commit(medium)?;
+            }
+            self.session.journal.push(entry)?;
+        }
+        if let Entry::Clean { slot } | Entry::Free { slot } = entry {
+            self.told.insert(slot);
+        }
+        Ok(())
+    }
+
+    /// Make durable all that was told, and bring pages after it that are due.
+    pub fn commit(&mut self, medium: &mut impl MediumMut) -> Result<(), MediumError> {
+        for piece in self.session.journal.seal() {
+            medium.write(piece.offset, &piece.bytes)?;
+        }
+        medium.flush()?;
+        let Session { journal, table, .. } = &mut self.session;
+        journal.flushed(journal.sealed());
+        let (recovered, told) = (self.recovered, &self.told);
+        let mut written = None;
+        while let Some(page) =
+            table.write_due(journal, |slot| contents(recovered, told, slot), &mut self.page)
+        {
+            medium.write(page.offset, &self.page)?;
+            written = Some(page.ticket);
+        }
+        self.end_pages(medium, written)
+    }
+
+    /// Bring all pages up to date. All that was told is committed.
+    fn catch_up(&mut self, medium: &mut impl MediumMut) -> Result<(), MediumError> {
+        let Session { journal, table, .. } = &mut self.session;
+        let (recovered, told) = (self.recovered, &self.told);
+        let mut written = None;
+        while let Some(page) =
+            table.write_next(journal, |slot| contents(recovered, told, slot), &mut self.page)
+        {
+            medium.write(page.offset, &self.page)?;
+            written = Some(page.ticket);
+        }
+        self.end_pages(medium, written)
+    }
+
+    fn end_pages(&mut self, medium: &mut impl MediumMut, written: Option<Ticket>) -> Result<(), MediumError> {
+        if let Some(ticket) = written {
+            medium.flush()?;
+            self.session.table.flushed(ticket);
+        }
+        // Also where a session that was cut short has brought pages further than its records say.
+        self.session.journal.checkpointed(self.session.table.tail());
+        Ok(())
+    }
+
+    /// A clean stop.
+    pub fn stop(&mut self, medium: &mut impl MediumMut, may_hold_dirty: bool) -> Result<(), MediumError> {
+        self.commit(medium)?;
+        self.catch_up(medium)?;
+        let journal = &self.session.journal;
+        let (next, tail) = (journal.sealed() + 1, journal.tail());
+        let last = self.session.superblock.successor();
+        store(medium, &Superblock { clean_stop: true, may_hold_dirty, next, tail, ..last })
+    }
+
+    /// The device has failed to write metadata: nothing more is written but that a check is needed, as far as that can be.
+    pub fn latch(&self, medium: &mut impl MediumMut) {
+        let last = self.session.superblock.successor();
+        // What has failed already is what is told.
+        let _ = store(medium, &Superblock { needs_check: true, ..last });
+    }
+}
+
+/// What a slot holds after all that was told.
+fn contents(recovered: &Recovered, told: &Told, slot: u32) -> Option<Contents> {
+    match recovered.slot(slot) {
+        SlotState::Used(contents) => {
+            Some(Contents { dirty: contents.dirty && !told.contains(slot), ..contents })
+        }
+        SlotState::Dropped(contents) if !told.contains(slot) => Some(contents),
+        SlotState::Dropped(_) | SlotState::Free | SlotState::Unknown => None,
+    }
+}
+
+fn store(medium: &mut impl MediumMut, superblock: &Superblock) -> Result<(), MediumError> {
+    medium.write(superblock.offset(), &superblock.encode())?;
+    medium.flush()
+}
