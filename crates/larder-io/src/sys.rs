@@ -48,7 +48,7 @@ pub(crate) fn is_memory_backed(file: &File) -> io::Result<bool> {
     Ok(info.f_type == libc::TMPFS_MAGIC || info.f_type == RAMFS_MAGIC)
 }
 
-/// Bytes free to this user on the file system of a directory.
+/// Bytes free to this user on the file system of a directory or a file.
 pub(crate) fn free_bytes(directory: &File) -> io::Result<u64> {
     let mut info = MaybeUninit::<libc::statvfs>::uninit();
     // SAFETY: the call fills the whole structure when it succeeds.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::cache::options::CacheOptions;
 use crate::trace::options::TraceOptions;
 
 use crate::analyze;
@@ -32,6 +33,8 @@ pub enum Command {
     Serve(Serve),
     /// Show what a running daemon does: sizes, hit ratios, SSD writes, decisions and their reasons.
     Status(Status),
+    /// Make, look at, repair and empty a cache that no daemon has open.
+    Cache(CacheOptions),
     /// Look at block traces, convert them, cut them up and put them together.
     Trace(TraceOptions),
     /// Tell what caches of many sizes under many policies would do with a trace: hits, SSD writes, backing traffic; or what

@@ -1,8 +1,9 @@
-//! The command `larder`: serve a cache, show what it does, look into traces.
+//! The command `larder`: serve a cache, show what it does, mend it, look into traces.
 
 mod amount;
 mod analyze;
 mod block;
+mod cache;
 mod cli;
 mod head;
 mod input;
@@ -31,7 +32,7 @@ use problem::Problem;
 
 fn main() -> ExitCode {
     match run(&Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(problem) => {
             eprintln!("{problem}");
             ExitCode::FAILURE
@@ -39,16 +40,18 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> Result<(), Problem> {
+fn run(cli: &Cli) -> Result<ExitCode, Problem> {
     match &cli.command {
         Command::Serve(options) => serve(options),
         Command::Status(options) => status::show(options),
+        Command::Cache(options) => return Ok(cache::run(&options.command)),
         Command::Trace(options) => trace::run(&options.command),
         Command::Simulate(options) => simulate::run(options),
         Command::Analyze(options) => analyze::run(options),
         Command::Plan(options) => plan::run(options),
         Command::Reproduce(options) => reproduce::run(options),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn serve(options: &cli::Serve) -> Result<(), Problem> {

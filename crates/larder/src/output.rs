@@ -37,7 +37,13 @@ pub fn check(path: &Path) -> Result<(), Problem> {
     }
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Problem {
+/// A file that is to be written cannot be.
+pub fn cannot_write(path: &Path, error: &io::Error) -> Problem {
     let what = format!("{} cannot be written: {error}", path.display());
     Problem::new(what, "name a file in a folder that is there and writable")
+}
+
+/// A value as JSON for people and programs.
+pub fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("numbers and text are always JSON") + "\n"
 }

@@ -5,7 +5,7 @@ use crate::sys;
 use larder_engine::format::{Medium, MediumError, MediumMut, Superblock, Unusable, Uuid};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Bytes at either end of a device that are zero where it holds nothing: no file system, partition table, RAID or volume
@@ -82,15 +82,9 @@ impl StoppedCache {
         Self::take(FileDevice::open(path, Access::Exclusive, Creation::Existing).map_err(busy)?)
     }
 
-    /// Create a file of this size, its space allocated.
-    pub fn create(path: &Path, bytes: u64) -> Result<Self, StoppedError> {
-        let mut new = Self::take(FileDevice::open(path, Access::Exclusive, Creation::New).map_err(busy)?)?;
-        if let Err(error) = new.grow(bytes) {
-            // The error that led here is the one to tell.
-            let _ = std::fs::remove_file(path);
-            return Err(error);
-        }
-        Ok(new)
+    /// Create an empty file, for [`StoppedCache::grow`].
+    pub fn create(path: &Path) -> Result<Self, StoppedError> {
+        Self::take(FileDevice::open(path, Access::Exclusive, Creation::New).map_err(busy)?)
     }
 
     fn take(device: FileDevice) -> Result<Self, StoppedError> {
@@ -109,7 +103,13 @@ impl StoppedCache {
         if self.block_device {
             return Ok(());
         }
-        sys::preallocate(&self.file, bytes).map_err(|source| failed(&self.path, "allocate", source))?;
+        let fail = |source| failed(&self.path, "allocate", source);
+        // Some file systems fill up before they say that there is no room.
+        let missing = bytes.saturating_sub(self.file.metadata().map_err(fail)?.blocks() * 512);
+        if missing > sys::free_bytes(&self.file).map_err(fail)? {
+            return Err(fail(io::Error::from_raw_os_error(libc::ENOSPC)));
+        }
+        sys::preallocate(&self.file, bytes).map_err(fail)?;
         self.bytes = self.bytes.max(bytes);
         Ok(())
     }

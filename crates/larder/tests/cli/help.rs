@@ -11,11 +11,26 @@ fn stdout(arguments: &[&str]) -> String {
 #[test]
 fn help_names_every_command_and_option() {
     let help = stdout(&["--help"]);
-    for word in ["serve", "status", "--version", "RUST_LOG"] {
+    for word in ["serve", "status", "cache", "--version", "RUST_LOG"] {
         assert!(help.contains(word), "{word}: {help}");
     }
     let help = stdout(&["serve", "--help"]);
     for word in ["--config", "/etc/larder/larder.toml", "--check", "SIGTERM"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    let help = stdout(&["cache", "--help"]);
+    for word in [
+        "format",
+        "info",
+        "check",
+        "dump",
+        "restore",
+        "repair",
+        "writeback",
+        "damage",
+        "Exit code",
+        "stop it",
+    ] {
         assert!(help.contains(word), "{word}: {help}");
     }
     let help = stdout(&["status", "--help"]);

@@ -1,6 +1,7 @@
 //! The real binary, from the outside: what it says, what it serves, what it leaves behind.
 
 mod analyze;
+mod cache;
 mod experiments;
 mod help;
 mod lab;

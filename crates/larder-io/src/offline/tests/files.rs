@@ -40,7 +40,7 @@ fn a_cache_in_use_is_told_apart_and_looking_is_shared() {
     drop((one, two));
     let open = StoppedCache::open(&path).unwrap();
     assert!(!sys::try_lock(&File::open(&path).unwrap()).unwrap());
-    assert!(matches!(StoppedCache::create(&path, 1), Err(StoppedError::Open(_))), "it exists");
+    assert!(matches!(StoppedCache::create(&path), Err(StoppedError::Open(_))), "it exists");
     assert_eq!(fs::read(&path).unwrap().len(), 8192);
     drop(open);
     assert!(sys::try_lock(&File::open(&path).unwrap()).unwrap());
@@ -51,7 +51,8 @@ fn what_a_file_holds_is_told() {
     let folder = tempfile::tempdir_in(".").unwrap();
     let path = folder.path().join("cache");
     let layout = Layout::for_slots(4096, 512, 1000).unwrap();
-    let mut cache = StoppedCache::create(&path, layout.device_bytes()).unwrap();
+    let mut cache = StoppedCache::create(&path).unwrap();
+    cache.grow(layout.device_bytes()).unwrap();
     assert_eq!(
         (Medium::bytes(&cache), content(&mut cache).unwrap()),
         (layout.device_bytes(), Content::Nothing)

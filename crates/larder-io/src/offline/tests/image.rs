@@ -15,12 +15,13 @@ impl<'m, M: MediumMut> Maker<'m, M> {
     /// Make an empty cache with these volumes, and begin a session that may hold dirty blocks.
     pub fn new(medium: &'m mut M, layout: Layout, volumes: Vec<Volume>) -> Self {
         let superblock = Superblock { region_blocks: 8, ..Superblock::new(Uuid([0x5a; 16]), layout) };
-        format(medium, &superblock).unwrap();
+        format(medium, &superblock).expect("a device without faults");
         let table = VolumeTable { generation: 1, volumes: volumes.clone() };
-        let bytes = table.encode(&layout, superblock.salt()).unwrap();
-        medium.write(layout.volume_table_offset(table.copy()), &bytes).unwrap();
-        medium.flush().unwrap();
-        let session = recover(medium).unwrap().open().unwrap();
+        let bytes = table.encode(&layout, superblock.salt()).expect("short names");
+        medium.write(layout.volume_table_offset(table.copy()), &bytes).expect("a device without faults");
+        medium.flush().expect("a device without faults");
+        let session =
+            recover(medium).expect("a device without faults").open().expect("a device without faults");
         let superblock =
             Superblock { may_hold_dirty: true, volumes_generation: 1, ..session.superblock.clone() };
         let mut maker = Self { medium, session, volumes, slots: BTreeMap::new() };
@@ -29,14 +30,14 @@ impl<'m, M: MediumMut> Maker<'m, M> {
     }
 
     fn store(&mut self, superblock: Superblock) {
-        self.medium.write(superblock.offset(), &superblock.encode()).unwrap();
-        self.medium.flush().unwrap();
+        self.medium.write(superblock.offset(), &superblock.encode()).expect("a device without faults");
+        self.medium.flush().expect("a device without faults");
         self.session.superblock = superblock;
     }
 
     /// Bytes of a block that lie within its volume.
     pub fn covered(&self, volume: u16, block: u64) -> usize {
-        let bytes = self.volumes.iter().find(|one| one.id == volume).unwrap().bytes;
+        let bytes = self.volumes.iter().find(|one| one.id == volume).expect("a volume").bytes;
         let block_bytes = u64::from(self.session.superblock.layout.block_bytes());
         (bytes - block * block_bytes).min(block_bytes) as usize
     }
@@ -57,9 +58,9 @@ impl<'m, M: MediumMut> Maker<'m, M> {
         let crc = self.session.superblock.salt().block(block, data);
         let mut padded = data.to_vec();
         padded.resize(data.len().next_multiple_of(layout.sector_bytes()), 0xee);
-        self.medium.write(layout.slot_offset(slot), &padded).unwrap();
+        self.medium.write(layout.slot_offset(slot), &padded).expect("a device without faults");
         self.push(Entry::Map { block, dirty, slot, crc, old });
-        old.map(|old| self.slots.remove(&old).unwrap());
+        old.map(|old| self.slots.remove(&old).expect("it was there"));
         self.slots.insert(slot, Contents { block, dirty, crc });
     }
 
@@ -73,20 +74,20 @@ impl<'m, M: MediumMut> Maker<'m, M> {
             self.commit();
             self.pages();
             self.commit();
-            self.session.journal.push(entry).unwrap();
+            self.session.journal.push(entry).expect("room");
         }
     }
 
     /// Make it durable.
     pub fn commit(&mut self) {
         self.write();
-        self.medium.flush().unwrap();
+        self.medium.flush().expect("a device without faults");
         let Session { journal, table, .. } = &mut self.session;
         journal.flushed(journal.sealed());
         let mut page = vec![0; PAGE_BYTES];
         let mut written = None;
         while let Some(due) = table.write_due(journal, |slot| self.slots.get(&slot).copied(), &mut page) {
-            self.medium.write(due.offset, &page).unwrap();
+            self.medium.write(due.offset, &page).expect("a device without faults");
             written = Some(due.ticket);
         }
         self.covered_pages(written);
@@ -95,7 +96,7 @@ impl<'m, M: MediumMut> Maker<'m, M> {
     /// Write the records, and no more: what a process leaves that is killed before its flush.
     pub fn write(&mut self) {
         for piece in self.session.journal.seal() {
-            self.medium.write(piece.offset, &piece.bytes).unwrap();
+            self.medium.write(piece.offset, &piece.bytes).expect("a device without faults");
         }
     }
 
@@ -104,7 +105,7 @@ impl<'m, M: MediumMut> Maker<'m, M> {
         let mut page = vec![0; PAGE_BYTES];
         let mut written = None;
         while let Some(next) = table.write_next(journal, |slot| self.slots.get(&slot).copied(), &mut page) {
-            self.medium.write(next.offset, &page).unwrap();
+            self.medium.write(next.offset, &page).expect("a device without faults");
             written = Some(next.ticket);
         }
         self.covered_pages(written);
@@ -112,7 +113,7 @@ impl<'m, M: MediumMut> Maker<'m, M> {
 
     fn covered_pages(&mut self, written: Option<Ticket>) {
         let Some(ticket) = written else { return };
-        self.medium.flush().unwrap();
+        self.medium.flush().expect("a device without faults");
         self.session.table.flushed(ticket);
         self.session.journal.checkpointed(self.session.table.tail());
     }
