@@ -6,6 +6,8 @@
 //!
 //!     engine_cost [SLOTS] [THREADS]
 
+#![expect(clippy::disallowed_methods, reason = "the library is pure; this measures it on several threads")]
+
 use larder_engine::format::{
     Layout, Medium, MediumError, MediumMut, Superblock, Uuid, Volume, format, recover,
 };
