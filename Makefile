@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo test bench bench-sim bench-locality fuzz soak lint doc
+.PHONY: build demo test bench bench-engine bench-sim bench-locality fuzz soak lint doc
 
 build:
 	@scripts/install-deps.sh build
@@ -21,6 +21,13 @@ bench:
 	@scripts/install-deps.sh bench
 	cargo build --release --locked
 	/usr/bin/python3 bench/nbd.py
+
+# What the engine itself costs, without devices: processor time for a hit, metadata written, memory for a block; then two engines at once.
+bench-engine:
+	@scripts/install-deps.sh build
+	cargo build --release --locked -p larder-engine --example engine_cost
+	target/release/examples/engine_cost
+	target/release/examples/engine_cost 262144 2
 
 # Replacement policies beside libCacheSim's: accesses per second, as ratios, and memory. In about ten minutes.
 bench-sim:

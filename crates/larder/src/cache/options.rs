@@ -86,7 +86,7 @@ pub enum CacheCommand {
 pub struct Format {
     /// The cache: a block device, or a file, which is created where it is absent.
     pub path: PathBuf,
-    /// Cached data, as [cache] size has it; metadata (about 1 %) comes on top [default: what fits on the device].
+    /// Cached data, as cache.size has it; metadata (about 1 %) comes on top [default: what fits on the device].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub size: Option<u64>,
     /// The unit of caching, a power of two from 4KiB to 128KiB.
