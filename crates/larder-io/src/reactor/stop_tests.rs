@@ -62,8 +62,10 @@ fn a_panic_is_told_and_keeps_nobody_waiting() {
     let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
     file.as_file().set_len(MIB).unwrap();
     let (rig, batches) = monitored(Backing::open(file.path().to_str().unwrap()).unwrap());
-    // The frontend panics where nobody takes its answer.
-    drop(rig.ask(RequestKind::Read, 0, 4096, Vec::new()));
+    // The frontend panics where nobody takes its answer: nobody did when it was asked.
+    let (answer, nobody) = mpsc::channel();
+    drop(nobody);
+    rig.ask_for(answer, RequestKind::Read, 0, 4096, Vec::new());
     let thread = rig.thread.unwrap();
     assert!(matches!(thread.join_within(LONG), Err(ReactorError::Panicked)));
     assert_closed(&batches);

@@ -102,9 +102,21 @@ impl Rig {
 
     pub fn ask(&self, kind: RequestKind, offset: u64, len: u64, data: Vec<u8>) -> mpsc::Receiver<Answer> {
         let (answer, receiver) = mpsc::channel();
+        self.ask_for(answer, kind, offset, len, data);
+        receiver
+    }
+
+    /// Ask, and have the answer sent there.
+    pub fn ask_for(
+        &self,
+        answer: mpsc::Sender<Answer>,
+        kind: RequestKind,
+        offset: u64,
+        len: u64,
+        data: Vec<u8>,
+    ) {
         let request = GuestRequest { volume: VolumeId(0), kind, offset, len, fua: false };
         self.handle.frontend(Ask { request, data, answer }).unwrap();
-        receiver
     }
 
     fn read(&self, offset: u64, len: u64) -> Answer {
