@@ -64,6 +64,14 @@ impl Engine {
         for (volume, dirty) in self.volumes.iter().zip(dirty) {
             assert_eq!(volume.dirty, dirty, "dirty blocks are counted");
         }
+        let of = |tenant| self.volumes.iter().filter(move |volume| usize::from(volume.tenant.0) == tenant);
+        for (at, tenant) in self.tenants.iter().enumerate() {
+            assert_eq!(
+                tenant.dirty,
+                of(at).map(|volume| volume.dirty).sum::<u32>(),
+                "tenant {at}'s dirty blocks"
+            );
+        }
     }
 
     fn check_idle(&self) {

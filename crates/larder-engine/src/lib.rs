@@ -114,6 +114,8 @@ struct Tenant {
     dead: List,
     stats: TenantStats,
     dirty_limits: DirtyLimits,
+    /// Its blocks that are newer on the cache device than on the backing.
+    dirty: u32,
 }
 
 /// One volume.

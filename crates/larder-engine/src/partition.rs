@@ -89,7 +89,7 @@ impl Engine {
 
     /// Blocks newer on the cache device than on the backing. Neither `wt` nor `ro` has a path that makes any: a write completes only when the backing has it.
     pub fn dirty(&self, tenant: TenantId) -> u32 {
-        self.volumes.iter().filter(|volume| volume.tenant == tenant).map(|volume| volume.dirty).sum()
+        self.tenants[tenant.0 as usize].dirty
     }
 
     /// True once the cache device failed so often in a row that it is no longer used.
@@ -398,6 +398,7 @@ impl Tenant {
             dead: List::new(),
             stats: TenantStats::default(),
             dirty_limits: DirtyLimits::default(),
+            dirty: 0,
         }
     }
 

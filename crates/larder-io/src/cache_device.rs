@@ -93,7 +93,7 @@ impl CachePlan {
                 }
                 Next::Make { may_grow: !device.is_block_device() }
             }
-            Found::Kept => after(Sound::read(&device)?, &spec, &device, keep),
+            Found::Kept => after(Sound::read(&device)?, &spec, &device, keep)?,
             Found::Newer(version) => return Err(CacheError::Newer { path: spec.path, version }),
             Found::Damaged(why) => {
                 let why = format!("no usable superblock: A {why}");
@@ -162,12 +162,15 @@ impl CachePlan {
 }
 
 /// What becomes of a sound cache: it is gone on with if it is to be kept, and is what was configured.
-fn after(sound: Sound, spec: &CacheSpec, device: &FileDevice, keep: bool) -> Next {
+fn after(sound: Sound, spec: &CacheSpec, device: &FileDevice, keep: bool) -> Result<Next, CacheError> {
     let (path, dropped) = (spec.path.display(), sound.blocks());
+    if keep && sound.is_as_configured(spec, device) {
+        let repair = sound.repair_first;
+        return Ok(if repair { Next::Mend(sound.recovered) } else { Next::GoOn(sound.recovered) });
+    }
+    sound.give_up(&spec.path)?;
     if !keep {
         tracing::warn!(cache = %path, dropped, "what the cache kept will be dropped: it is configured to keep nothing");
-    } else if sound.is_as_configured(spec, device) {
-        return if sound.repair_first { Next::Mend(sound.recovered) } else { Next::GoOn(sound.recovered) };
     } else {
         let made = sound.recovered.superblock().layout;
         tracing::warn!(
@@ -178,7 +181,7 @@ fn after(sound: Sound, spec: &CacheSpec, device: &FileDevice, keep: bool) -> Nex
             made.block_bytes(),
         );
     }
-    Next::Make { may_grow: !device.is_block_device() }
+    Ok(Next::Make { may_grow: !device.is_block_device() })
 }
 
 /// Blocks that a device will hold, if it is large enough and can grow as far as it has to.

@@ -72,7 +72,6 @@ fn play_through(seed: u64, options: Options, trace: Trace) -> Outcome {
     world.stop();
     world.read_everything();
     world.drain();
-    world.read_everything();
     world.host().digest_images();
     Outcome { digest: world.digest().value(), counts: world.counts() }
 }

@@ -94,6 +94,9 @@ impl ServeError {
             Self::Reactor(ReactorError::Stuck { .. }) => {
                 "a system call does not return: see dmesg, and /proc/PID/task/*/stack; the process goes when it does".into()
             }
+            Self::Reactor(ReactorError::Cache(larder_engine::OpenError::Dirty(..))) => {
+                "configure that volume again as it was (name, backing, size), or save its data: larder cache info PATH names it, larder cache writeback PATH writes it to its backing".into()
+            }
             Self::Reactor(ReactorError::Cache(larder_engine::OpenError::Volumes(_))) => {
                 "use fewer volumes or shorter names and paths, or a larger cache, which has room for more of them".into()
             }

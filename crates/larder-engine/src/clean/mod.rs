@@ -152,6 +152,8 @@ impl Engine {
         self.cleaner.lost.remove(&(key.volume, key.block));
         self.cleaner.backlog.add(key, self.cleaner.ticks);
         self.volume_mut(key.volume).dirty += u32::from(!before);
+        let tenant = self.tenant_of(key.volume);
+        self.tenants[tenant].dirty += u32::from(!before);
         self.cleaner.due |= self.above_rest(key.volume);
     }
 
@@ -160,6 +162,8 @@ impl Engine {
         self.cleaner.backlog.remove(key);
         self.cleaner.lost.remove(&(key.volume, key.block));
         self.volume_mut(key.volume).dirty -= 1;
+        let tenant = self.tenant_of(key.volume);
+        self.tenants[tenant].dirty -= 1;
     }
 
     /// A dirty block cannot be read: nobody else has it.

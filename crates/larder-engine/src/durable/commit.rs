@@ -94,6 +94,7 @@ impl Engine {
     /// The block is cached as it was, the journal does not know it, and its region is quiet.
     fn is_wanted(&mut self, wish: &Wish) -> bool {
         let hasty = self.is_planted(Planted::MapBeforeBacking);
+        let early = self.is_planted(Planted::MapBeforeData);
         let blind = self.is_planted(Planted::MapBeforeFirstFlush);
         let Some(durable) = &mut self.durable else { return false };
         let Some(key) = durable.key_of(wish.block) else { return false };
@@ -105,7 +106,9 @@ impl Engine {
             // An older version has to be freed first. The block is mapped at another time.
             return false;
         }
-        quiet && !self.goes_past_cache(key.volume) && self.unmapped(key) == Some(*wish)
+        // The block may have left, and come back to the same slot since the flush began.
+        let durable = early || !durable.slots.is_young(wish.slot);
+        quiet && durable && !self.goes_past_cache(key.volume) && self.unmapped(key) == Some(*wish)
     }
 
     /// A block that is cached and that the journal does not map, with what is to be said of it.

@@ -41,6 +41,7 @@ impl Durable {
 
     /// The flush begins: it covers all data of the cache that has been written.
     pub(super) fn flush_begins(&mut self) {
+        self.unflushed.iter().for_each(|wish| self.slots.cover(wish.slot));
         self.flushing.append(&mut self.unflushed);
         self.news.gather(&mut self.slots);
     }

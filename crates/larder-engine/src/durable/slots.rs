@@ -24,6 +24,8 @@ const LOOSE: u64 = 16 << FLAG_SHIFT;
 const DIRTY: u64 = 32 << FLAG_SHIFT;
 /// With `DIRTY`: the mapping is durable; without `USED`: it is gathered. With `FREEING` alone: it was dirty.
 const FIRM: u64 = 64 << FLAG_SHIFT;
+/// No flush of the device has begun since the slot was written.
+const YOUNG: u64 = 128 << FLAG_SHIFT;
 /// A waiting slot's news have this number, in place of the block.
 const NEWS: u64 = u32::MAX as u64;
 
@@ -81,8 +83,18 @@ impl SlotTable {
 
     /// The slot has been written.
     pub fn written(&mut self, slot: u32, crc: u32) {
-        self.words[slot as usize] |= SUMMED;
+        self.words[slot as usize] |= SUMMED | YOUNG;
         self.crcs[slot as usize] = crc;
+    }
+
+    /// A flush begins that covers what the slot holds, if it is not being written.
+    pub fn cover(&mut self, slot: u32) {
+        self.words[slot as usize] &= !YOUNG;
+    }
+
+    /// True if the device may still lose what the slot holds, whatever is known of an earlier write of the same.
+    pub fn is_young(&self, slot: u32) -> bool {
+        self.has(slot, YOUNG)
     }
 
     /// A `Map` was pushed.

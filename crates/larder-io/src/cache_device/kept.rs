@@ -22,15 +22,17 @@ pub fn new_uuid() -> Uuid {
     Uuid(bytes)
 }
 
-/// What a device holds that may be gone on with, or given up: no block in it is dirty.
+/// What a device holds that may be gone on with; or given up, if no block in it is dirty.
 pub(super) struct Sound {
     pub recovered: Box<Recovered>,
     /// Clean blocks are lost, and a repair has to say so before anything is written.
     pub repair_first: bool,
+    /// Blocks that their backings do not have.
+    dirty: u64,
 }
 
 impl Sound {
-    /// Read all of a cache's metadata, and refuse what may hold data that no backing has.
+    /// Read all of a cache's metadata, and refuse what may have lost data that no backing has.
     pub fn read(device: &FileDevice) -> Result<Self, CacheError> {
         let path = device.path();
         let recovered = Box::new(recover_from(device)?);
@@ -42,8 +44,14 @@ impl Sound {
             Err(RecoverError::RepairFirst(_)) => true,
             Err(why) => return Err(damaged(path, &why)),
         };
-        match dirty(&recovered) {
-            0 => Ok(Self { recovered, repair_first }),
+        let dirty = dirty(&recovered);
+        Ok(Self { recovered, repair_first, dirty })
+    }
+
+    /// Refuse to give up what no backing has.
+    pub fn give_up(&self, path: &Path) -> Result<(), CacheError> {
+        match self.dirty {
+            0 => Ok(()),
             blocks => Err(CacheError::Dirty { path: path.into(), blocks }),
         }
     }

@@ -194,12 +194,18 @@ fn a_forged_superblock_in_a_slot_counts_for_nothing() {
 fn dirty_blocks_are_never_given_up() {
     let place = Place::with_blocks(5, true);
     let other_size = CacheSpec { size: 2 * MIB, ..place.spec(MIB) };
-    let plans = [place.check(MIB), CachePlan::check_kept(other_size), CachePlan::check(place.spec(MIB))];
+    let plans = [CachePlan::check_kept(other_size), CachePlan::check(place.spec(MIB))];
     for refused in plans {
         let error = refused.unwrap_err();
         assert!(matches!(error, CacheError::Dirty { blocks: 5, .. }), "{error}");
         assert!(error.remedy().contains("larder cache writeback "), "{}", error.remedy());
     }
+    let (_, recovered) = place.start(MIB);
+    assert_eq!(
+        recovered.blocks().filter(|(_, contents)| contents.dirty).count(),
+        5,
+        "as configured it goes on"
+    );
 }
 
 #[test]

@@ -77,7 +77,7 @@ impl VolumeState {
             name: volume.name.clone(),
             uuid: volume.uuid.to_string(),
             size_bytes: volume.bytes,
-            backing: volume.identity.clone(),
+            backing: larder_io::backing_of(&volume.identity).to_owned(),
             blocks,
             dirty_blocks,
         }

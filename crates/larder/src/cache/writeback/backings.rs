@@ -80,9 +80,9 @@ fn find<'r>(recovered: &'r Recovered, name: &str) -> Result<&'r Volume, Problem>
 
 /// The backing as it was configured, if it can be opened as such.
 fn configured(volume: &Volume) -> Result<String, Problem> {
-    let identity = &volume.identity;
+    let identity = larder_io::backing_of(&volume.identity);
     match identity.starts_with('/') || identity.contains("://") {
-        true => Ok(identity.clone()),
+        true => Ok(identity.to_owned()),
         false => Err(Problem::new(
             format_args!(
                 "the backing of volume {} is known as {identity:?}, which is no path and no URI",
