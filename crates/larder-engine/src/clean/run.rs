@@ -205,6 +205,16 @@ impl Engine {
         self.requeue(blocks);
     }
 
+    /// A block has newer data. What was written back of it says nothing of that, even if it comes to the same slot again.
+    pub(crate) fn forget_cleaned(&mut self, key: BlockKey) {
+        let state = &mut self.cleaner.volumes[key.volume.0 as usize];
+        state.written.retain(|(cleaned, _)| *cleaned != key);
+        state.covered.retain(|(cleaned, _)| *cleaned != key);
+        if let Some(durable) = &mut self.durable {
+            durable.forget_cleaned(key);
+        }
+    }
+
     fn say_clean(&mut self, blocks: Vec<(BlockKey, u32)>) {
         let soon = std::mem::take(&mut self.cleaner.pressed);
         if let Some(durable) = &mut self.durable {

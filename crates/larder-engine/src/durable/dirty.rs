@@ -23,6 +23,7 @@ impl Engine {
         );
         self.store.set_slot(entry, slot);
         self.store.set_state(entry, State::Dirty);
+        self.forget_cleaned(key);
         self.count_dirty(key, state == State::Dirty);
         let Some(durable) = &mut self.durable else {
             unreachable!("only a cache that is kept has dirty blocks")
@@ -207,6 +208,11 @@ impl Durable {
                 self.want(1);
             }
         }
+    }
+
+    /// A block is not to be called clean after all.
+    pub(crate) fn forget_cleaned(&mut self, key: BlockKey) {
+        self.cleans.retain(|(cleaned, _)| *cleaned != key);
     }
 
     /// True if a slot's data may be written to the backing: a crash brings back nothing older. Else that is seen to.
