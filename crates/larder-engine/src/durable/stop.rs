@@ -30,8 +30,9 @@ impl Engine {
             return;
         }
         let Some(durable) = &mut self.durable else { return };
-        // Some of what is said to be clean is forgotten by the journal, and has to be mapped again.
-        if !durable.cleans.is_empty() && self.start_round() {
+        // Some of what is said to be clean is forgotten by the journal, and has to be mapped again; and marks wait for what frees older versions.
+        let unsaid = !durable.cleans.is_empty() || !durable.news.is_done();
+        if unsaid && self.start_round() {
             return;
         }
         let Some(durable) = &mut self.durable else { return };

@@ -1,7 +1,7 @@
 //! What is done now and then: backings are flushed, marks of regions that rest go, blocks that wait are mapped.
 
 use super::{Durable, Planted};
-use crate::format::{Entry, Region};
+use crate::format::{BlockId, Entry, Region};
 use crate::store::{BlockKey, State};
 use crate::{Engine, VolumeId};
 
@@ -66,7 +66,10 @@ impl Engine {
             }
             let volume = durable.volumes.get(&region.volume).copied();
             let trusted = durable.regions.is_trusted(region.volume) || volume.is_none();
-            let may = durable.frees.is_empty() && durable.regions.may_unmark(region, hasty) && trusted;
+            let may = durable.frees.is_empty()
+                && durable.regions.may_unmark(region, hasty)
+                && trusted
+                && (keep || !durable.maps_older(region));
             if may && volume.is_none_or(|volume| !self.goes_past_cache(volume)) {
                 self.unmark(region, keep);
             }
@@ -96,6 +99,16 @@ impl Engine {
 }
 
 impl Durable {
+    /// True if the journal maps an older version of one of the region's blocks clean, which the `Map` of a newer one will free: without the mark a
+    /// crash before that would have it trusted.
+    fn maps_older(&self, region: Region) -> bool {
+        let size = u64::from(self.superblock.region_blocks);
+        let at = |block| BlockId { volume: region.volume, block };
+        let (first, end) = (region.region * size, (region.region + 1).saturating_mul(size));
+        let mut limbo = self.limbo.range((at(first), 0)..(at(end), 0));
+        limbo.any(|&(_, slot)| self.slots.is_used(slot) && !self.slots.is_dirty(slot))
+    }
+
     /// The journal is to forget a block that stays cached. False if the journal is full.
     pub(super) fn push_free_in_use(&mut self, key: BlockKey, slot: u32) -> bool {
         if !self.push(Entry::Free { slot }) {
