@@ -265,7 +265,7 @@ mod tests {
     const EXPECTED: &str = "\
 larder 0.1.0, up 1h 2m, epoch 6 (every 10m), allocator eci
 cache /var/lib/larder/cache.img: ok, 1.6 GiB of 2 GiB free, blocks of 4 KiB
-kept over restarts: 351.5 MiB warm at the start; 8 KiB of records written to the SSD since
+kept over restarts: 351.6 MiB warm at the start; 8 KiB of records written to the SSD since
 memory: 2.3 MiB for blocks (24 bytes per cached block), 1 MiB for the analyzer
 the monitor lost 3 requests: distances are incomplete
 
