@@ -67,6 +67,11 @@ impl Engine {
         (still_above && left == 0) || more_ghosts || more_to_sweep
     }
 
+    /// All tenants, in the order in which they were added.
+    pub fn tenants(&self) -> impl Iterator<Item = TenantId> + use<> {
+        (0..self.tenants.len()).map(|number| TenantId(number as u16))
+    }
+
     /// A tenant's counters.
     pub fn stats(&self, tenant: TenantId) -> TenantStats {
         self.tenants[tenant.0 as usize].stats

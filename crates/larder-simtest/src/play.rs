@@ -77,6 +77,7 @@ fn play_through(seed: u64, options: Options, trace: Trace) -> Outcome {
 }
 
 fn live(world: &mut World, life: &Life) {
+    let mut change = life.change;
     if life.early {
         world.count(Fault::Early);
     }
@@ -98,8 +99,9 @@ fn live(world: &mut World, life: &Life) {
         }
         End::Stop => {
             // A volume of which the cache holds dirty blocks cannot change.
-            if life.change.is_some() {
+            if change.is_some() {
                 world.drain();
+                change = change.filter(|_| world.host().engine().lost().next().is_none());
             }
             world.stop_cleanly()
         }
@@ -107,11 +109,11 @@ fn live(world: &mut World, life: &Life) {
     if let Some((harm, at)) = life.harm {
         world.harm(harm, at);
     }
-    if let Some(change) = life.change {
+    if let Some(change) = change {
         world.change(change);
     }
     world.start();
-    if life.harm.is_none() && life.change.is_none() {
+    if life.harm.is_none() && change.is_none() {
         world.check_kept(kept);
     }
     if life.look {

@@ -251,7 +251,7 @@ impl World {
 
     /// Nothing that a guest would be told of has failed, nor will: backings, and where dirty blocks may be the cache's data.
     fn serves_all(&self) -> bool {
-        let cache_fails = self.plan.cache.fails() || self.excuses.data_failed;
+        let cache_fails = self.plan.cache.fails() || self.excuses.data_failed || self.excuses.spoiled;
         let through = self.through.iter().all(|&through| through);
         self.backings_are_sound() && (through || !cache_fails)
     }

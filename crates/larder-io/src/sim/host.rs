@@ -61,6 +61,8 @@ pub(super) struct Live {
     valid: bool,
     /// How many operations had failed when it came.
     failures: usize,
+    /// How many dirty blocks had been found to be damaged, and whether it asks for one.
+    lost: (u64, bool),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -208,7 +210,8 @@ impl SimHost {
             _ => (Vec::new(), true),
         };
         self.memory.add_guest(request.id, bytes, read_only);
-        self.live.insert(request.id, Live { request, valid, failures: self.failures.len() });
+        let lost = (self.lost_blocks(), self.asks_for_lost(&request));
+        self.live.insert(request.id, Live { request, valid, failures: self.failures.len(), lost });
         self.engine.submit(request);
         self.drain();
     }
@@ -327,7 +330,21 @@ impl SimHost {
         }
     }
 
-    /// Panics unless the guest's error is the guest's own fault, or the backing's.
+    fn lost_blocks(&self) -> u64 {
+        let tenants = self.engine.tenants();
+        tenants.map(|tenant| self.engine.stats(tenant).lost_blocks).sum()
+    }
+
+    /// The request touches a dirty block that cannot be read any more.
+    fn asks_for_lost(&self, request: &Request) -> bool {
+        let bytes = u64::from(self.config.engine.block_bytes);
+        let touches = |block: u64| {
+            request.offset < (block + 1) * bytes && block * bytes < request.offset.saturating_add(request.len)
+        };
+        self.engine.lost().any(|(volume, block)| volume == request.volume && touches(block))
+    }
+
+    /// Panics unless the guest's error is the guest's own fault, the backing's, or that of damaged data that the cache alone had.
     fn check_error(&self, live: &Live, error: IoError) {
         let request = &live.request;
         let wrote_back = self.engine.metadata_bytes() > 0;
@@ -345,9 +362,12 @@ impl SimHost {
                 Target::CacheMeta => false,
             }
         };
+        let (lost, asks_for_lost) = live.lost;
+        let damaged = asks_for_lost || self.asks_for_lost(request) || self.lost_blocks() > lost;
+        let damaged = damaged && error == IoError::Io;
         match live.valid {
             true => assert!(
-                self.failures[live.failures..].iter().any(caused),
+                damaged || self.failures[live.failures..].iter().any(caused),
                 "{request:?} fails with {error:?}, which no operation on its backing did"
             ),
             false => assert_eq!(error, IoError::Invalid, "the error of {request:?}"),

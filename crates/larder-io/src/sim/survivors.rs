@@ -124,6 +124,8 @@ impl Survivors {
         if kept.iter().any(|kept| kept.writer.is_some()) {
             return;
         }
+        let legal = kept.iter().any(|kept| Some(kept.value) == seen);
+        assert!(legal, "{volume:?} sector {sector} is {seen:?} after a crash, which left {kept:?}");
         match self.doubtful.get_mut(&(volume, sector)) {
             Some(doubt) => *doubt = seen,
             None => kept.retain(|kept| Some(kept.value) == seen),
@@ -144,8 +146,10 @@ impl Survivors {
     pub fn lose(&mut self, volume: VolumeId) -> Vec<Vec<Generation>> {
         let sectors = &mut self.volumes[usize::from(volume.0)];
         for (number, sector) in (0..).zip(sectors.iter_mut()) {
-            if sector.len() > 1 {
-                self.doubtful.insert((volume, number), None);
+            match sector.len() {
+                // What was seen after an earlier death has been overwritten since, durably.
+                1 => drop(self.doubtful.remove(&(volume, number))),
+                _ => drop(self.doubtful.insert((volume, number), None)),
             }
             sector.iter_mut().for_each(|kept| *kept = Kept::left(kept.value));
         }

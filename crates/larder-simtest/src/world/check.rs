@@ -3,6 +3,7 @@
 use super::World;
 use larder_engine::{SECTOR_BYTES, TenantId, VolumeId};
 use larder_io::sim::{Done, ask};
+use std::collections::BTreeSet;
 
 /// Seconds in which all that is dirty must have been written back, backings that fail now and then among them.
 const DRAIN_MAX: usize = 2000;
@@ -27,8 +28,11 @@ impl World {
         let disks = 0..self.plan.disks.len() as u16;
         disks.clone().for_each(|disk| self.host.backing(VolumeId(disk)).forgive());
         disks.clone().map(VolumeId).for_each(|volume| self.host.set_drain(volume, true));
+        // What is damaged stays: nobody else has it.
         let is_done = |world: &Self| {
-            disks.clone().map(VolumeId).all(|volume| world.host.engine().dirty_of(volume) == 0)
+            let engine = world.host.engine();
+            let lost = |volume| engine.lost().filter(|lost| lost.0 == volume).count();
+            disks.clone().map(VolumeId).all(|volume| engine.dirty_of(volume) as usize == lost(volume))
         };
         for _ in 0..DRAIN_MAX {
             self.settle();
@@ -44,11 +48,17 @@ impl World {
         panic!("the cleaner never comes to an end");
     }
 
-    /// A backing holds what its guests may read.
+    /// A backing holds what its guests may read, but for what the cache alone had and was damaged there.
     pub fn observe_backing(&mut self, volume: VolumeId, offset: u64, len: u64) {
         let mut content = vec![0; len as usize];
         self.host.backing(volume).content().read(offset, &mut content);
+        let lost = self.host.engine().lost().filter(|lost| lost.0 == volume).map(|lost| lost.1);
+        let lost: BTreeSet<u64> = lost.collect();
+        let sectors = self.plan.block_bytes() / SECTOR_BYTES;
         for (sector, bytes) in (offset / SECTOR_BYTES..).zip(content.chunks(SECTOR_BYTES as usize)) {
+            if lost.contains(&(sector / sectors)) {
+                continue;
+            }
             self.oracle.observe(volume, sector, bytes);
             self.survivors.see(volume, sector, bytes);
         }
