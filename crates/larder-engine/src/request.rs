@@ -108,15 +108,17 @@ impl Engine {
     /// Start parts of a request until enough run or none is left.
     fn start_parts(&mut self, guest_id: u32) {
         loop {
-            let guest = &mut self.guests[guest_id as usize];
+            let guest = self.guests[guest_id as usize];
             let request = guest.request;
             let end = request.offset + request.len;
             if guest.parts == PARTS_MAX || guest.next == end {
                 return;
             }
             let step = if is_data(request.kind) { PART_BYTES } else { RANGE_PART_BYTES };
+            let step = step.min(self.markable_bytes());
             let part_end = (guest.next / step * step + step).min(end);
             let part = new_part(guest_id, &request, guest.next, part_end);
+            let guest = &mut self.guests[guest_id as usize];
             guest.next = part_end;
             guest.parts += 1;
             self.lock_part(part);

@@ -109,8 +109,7 @@ impl Plan {
             identity: 0,
         });
         let disks = disks.collect();
-        // Long writes over small regions would want more marks at a time than the journal can carry, and wait for each other.
-        let region_blocks = if wide { 8 << rng.below(2) } else { 1 << rng.below(4) };
+        let region_blocks = 1 << rng.below(if wide { 5 } else { 4 });
         let (backing, cache) = models(&mut rng, faults);
         Self { seed, shape, region_blocks, tenants, disks, backing, cache, holds_back, planted: None }
     }

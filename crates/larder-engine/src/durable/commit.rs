@@ -63,7 +63,7 @@ impl Engine {
         let Some(durable) = &mut self.durable else { return };
         durable.full = false;
         durable.push_frees();
-        if durable.push_marks() {
+        if durable.push_marks() || !durable.gate.is_empty() {
             self.relieve_marks();
         }
         self.push_unmarks();
@@ -228,6 +228,7 @@ impl Engine {
         self.trim_due |= !freed.is_empty();
         self.free_slots.extend(freed);
         self.resume(marked);
+        self.open_gate();
         self.reply_to_waiters();
         self.note_round();
     }

@@ -3,6 +3,9 @@
 //! A write that touches no block which the journal maps needs none. Else the write waits until the block's region is marked
 //! durably: after a crash nobody trusts what is mapped there. Whether it waits or not, the region is not quiet from here
 //! until a flush of the backing that begins after the write's end.
+//!
+//! The journal carries so many marks and no more. A write that would need one more waits at the *gate*, before it is announced to any region, and
+//! behind it all that touch marked regions: so those become quiet, and their marks go. A write that is announced gets all its marks.
 
 use super::{After, Durable, Phase, Planted};
 use crate::format::Region;
@@ -18,16 +21,60 @@ impl Engine {
         if part.guarded || durable.phase == Phase::Latched {
             return false;
         }
-        self.parts[part_id as usize].guarded = true;
         if durable.phase == Phase::Busy(After::Latch) {
             durable.held.push(part_id);
             self.parts[part_id as usize].marks = 1;
+            self.parts[part_id as usize].guarded = true;
             return true;
         }
+        if self.waits_at_gate(part_id, &part) {
+            self.parts[part_id as usize].marks = 1;
+            self.pump();
+            return true;
+        }
+        self.parts[part_id as usize].guarded = true;
         let waits = self.guard(part_id, &part);
         self.parts[part_id as usize].marks = waits;
         self.pump();
         waits > 0 && !self.is_planted(Planted::MarkNotAwaited)
+    }
+
+    /// Bytes that one part may write at most: it never needs more marks than there may be.
+    pub(crate) fn markable_bytes(&self) -> u64 {
+        self.durable.as_ref().map_or(u64::MAX, |durable| {
+            let regions = (durable.journal.marks_max() as u64 / 2).max(1);
+            regions * u64::from(durable.superblock.region_blocks) * self.block_bytes()
+        })
+    }
+
+    /// True if there may not be as many marks as the part needs.
+    fn waits_at_gate(&mut self, part_id: u32, part: &Part) -> bool {
+        let regions = self.regions_of(part);
+        let Some(durable) = &self.durable else { return false };
+        let (marks, most) = (durable.regions.marks(), durable.journal.marks_max());
+        if (durable.gate.is_empty() && marks + regions.len() <= most) || self.is_planted(Planted::MarkSkipped)
+        {
+            return false;
+        }
+        let (marked, others): (Vec<_>, Vec<_>) =
+            regions.into_iter().partition(|&region| durable.regions.has_mark(region));
+        let more = others.into_iter().filter(|&region| self.maps_any(part, region)).count();
+        let concerned = more > 0 || !marked.is_empty();
+        let waits = concerned && (!durable.gate.is_empty() || marks + more > most);
+        if let Some(durable) = self.durable.as_mut().filter(|_| waits) {
+            durable.gate.push_back(part_id);
+            durable.want(1);
+        }
+        waits
+    }
+
+    /// There may be more marks now: let those at the gate try again, in their order.
+    pub(super) fn open_gate(&mut self) {
+        let most = self.durable.as_ref().map_or(0, |durable| durable.journal.marks_max());
+        if let Some(durable) = self.durable.as_mut().filter(|durable| durable.regions.marks() < most) {
+            let parts = durable.gate.drain(..).collect();
+            self.resume(parts);
+        }
     }
 
     /// Announce the write to its regions. The number of marks that it waits for.
@@ -58,6 +105,9 @@ impl Engine {
         let regions = self.regions_of(part);
         if let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_latched()) {
             regions.into_iter().for_each(|region| durable.regions.end(region));
+            if !durable.gate.is_empty() {
+                durable.want(1);
+            }
         }
     }
 
@@ -102,7 +152,7 @@ impl Engine {
         let number = durable.numbers[volume.0 as usize];
         let ready = durable.regions.flush_ends(number, ok || forgotten);
         durable.pay_owed(number, ok);
-        if !durable.marks.is_empty() {
+        if !durable.marks.is_empty() || !durable.gate.is_empty() {
             durable.want(1);
         }
         ready.into_iter().for_each(|region| self.wish_region(region));

@@ -20,6 +20,7 @@ impl Engine {
             return self.latched();
         }
         durable.held.extend(durable.regions.give_up());
+        durable.held.extend(durable.gate.drain(..));
         durable.frees.clear();
         durable.cleans.clear();
         durable.ripe.clear();

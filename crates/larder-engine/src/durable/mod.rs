@@ -146,6 +146,8 @@ pub(crate) struct Durable {
     ticket: Ticket,
     /// True if the journal refused an entry in this round.
     full: bool,
+    /// Parts that wait until there may be more marks.
+    gate: VecDeque<u32>,
     /// Parts that wait for a latch to be on the device.
     held: Vec<u32>,
     /// Bytes for staging buffers, in the order in which the driver is told of them: names are soon used again.

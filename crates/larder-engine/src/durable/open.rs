@@ -194,6 +194,7 @@ impl Durable {
             pages: Vec::new(),
             ticket: Ticket::default(),
             full: false,
+            gate: VecDeque::new(),
             held: Vec::new(),
             loads: VecDeque::new(),
             written_bytes: 0,

@@ -59,6 +59,8 @@ struct Volume {
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
     states: BTreeMap<Region, State>,
+    /// Those that are marked, or will be.
+    marked: usize,
     volumes: BTreeMap<u16, Volume>,
 }
 
@@ -70,7 +72,19 @@ impl Regions {
 
     /// A region that recovery found marked.
     pub fn restore_mark(&mut self, region: Region) {
-        self.states.entry(region).or_default().mark = Mark::Durable;
+        let state = self.states.entry(region).or_default();
+        self.marked += usize::from(state.mark == Mark::None);
+        state.mark = Mark::Durable;
+    }
+
+    /// Regions that are marked, or will be.
+    pub fn marks(&self) -> usize {
+        self.marked
+    }
+
+    /// True if the region is marked, or will be.
+    pub fn has_mark(&self, region: Region) -> bool {
+        self.states.get(&region).is_some_and(|state| state.mark != Mark::None)
     }
 
     /// A write will go to the region, and keeps it from being unmarked.
@@ -96,6 +110,7 @@ impl Regions {
         let first = state.mark == Mark::None;
         if first {
             state.mark = Mark::Wanted;
+            self.marked += 1;
         }
         first
     }
@@ -183,7 +198,8 @@ impl Regions {
 
     /// The mark is gone.
     pub fn unmarked(&mut self, region: Region) {
-        self.states.remove(&region);
+        let had = self.states.remove(&region).is_some_and(|state| state.mark != Mark::None);
+        self.marked -= usize::from(had);
     }
 
     /// Quiet marked regions that were not written since the last call.

@@ -4,7 +4,7 @@ mod modes;
 #[path = "../support/mod.rs"]
 mod support;
 
-use larder_engine::{OpenError, Planted, SECTOR_BYTES};
+use larder_engine::{OpenError, Planted, RequestKind, SECTOR_BYTES};
 use larder_io::sim::{FaultKind, SharedSlots, ask};
 use larder_simtest::{Plan, World};
 use support::{BLOCK, VOLUME, plan, tend};
@@ -55,6 +55,25 @@ fn more_regions_are_written_than_can_be_marked() {
     world.cut();
     world.read_everything();
     assert_eq!(world.stats(0).read_hits, 400);
+}
+
+/// Each of these writes alone wants more marks than there may be, and others keep the marked regions busy.
+#[test]
+fn writes_of_many_regions_come_to_an_end() {
+    let mut world = warm(400);
+    for n in 0..4 {
+        world.submit(ask::write(VOLUME, n * 80 * BLOCK, 160 * BLOCK));
+    }
+    world.submit(ask::of(RequestKind::Discard, VOLUME, 0, 400 * BLOCK));
+    for n in 0..600 {
+        world.submit(ask::write(VOLUME, (n % 40) * BLOCK, 2 * BLOCK));
+        world.step();
+        world.step();
+    }
+    world.settle();
+    tend(&mut world);
+    world.cut();
+    world.read_everything();
 }
 
 /// The ring turns many times; slots come and go with each block.
