@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo test bench bench-engine bench-sim bench-locality fuzz soak lint doc
+.PHONY: build demo test kills bench bench-engine bench-sim bench-locality fuzz soak lint doc
 
 build:
 	@scripts/install-deps.sh build
@@ -15,6 +15,12 @@ demo:
 test:
 	@scripts/install-deps.sh test
 	cargo test --workspace --locked
+
+# The real daemon killed (SIGKILL) at random moments under clients, fio and ext4, on good devices and on failing ones. TIMES=200 by default.
+TIMES ?= 200
+kills:
+	@scripts/install-deps.sh test
+	LARDER_KILLS=$(TIMES) cargo test -p larder --test e2e --locked -- killed --nocapture
 
 # Speed beside the peers, interleaved in one run, as ratios.
 bench:

@@ -5,11 +5,17 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub mod daemon;
+pub mod disk;
+pub mod files;
+pub mod kills;
 pub mod nbd;
+pub mod nbdkit;
 pub mod pattern;
 pub mod process;
+pub mod request_log;
 pub mod setup;
 pub mod traffic;
+pub mod writer;
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -7,33 +7,20 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread::{self, JoinHandle, sleep};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::common::daemon::{Larder, count};
+use crate::common::kills::{a_while, seed, times};
 use crate::common::nbd::Client;
 use crate::common::pattern::{first_difference, random, stamp};
 use crate::common::process::{Background, program, run_within};
 use crate::common::setup::{BLOCK, MIB, Setup};
 
-/// How often the daemon is killed.
-fn kills() -> u64 {
-    std::env::var("LARDER_KILLS").map_or(5, |text| text.parse().expect("LARDER_KILLS is a number"))
-}
-
-/// A start for random numbers, another one each time; it is told, so that a failure can be looked into.
-fn seed() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock");
-    eprintln!("seed {}", now.as_nanos() as u64);
-    now.as_nanos() as u64
-}
-
 /// Two ticks, and some: by then what was read is mapped.
 const MAPPED_AFTER: Duration = Duration::from_secs(3);
 
-/// Some moment: from at once to a second and a half, since what is cached is mapped by the second.
-fn a_while(state: &mut u64) {
-    sleep(Duration::from_millis(random(state, 1500)));
-}
+/// A kill comes within this time: what is cached is mapped by the second.
+const LONGEST: Duration = Duration::from_millis(1500);
 
 /// Blocks that one client has for itself.
 const BLOCKS: u64 = 256;
@@ -156,7 +143,7 @@ fn nothing_answered_is_lost_and_nothing_stale_is_served() {
         .into_iter()
         .map(|(volume, first)| Writer::new(volume, first, random(&mut state, u64::MAX)))
         .collect();
-    for kill in 0..kills() {
+    for kill in 0..times(5) {
         let larder = setup.start();
         for volume in ["a0", "b0"] {
             let hits = read_calm(&larder, volume);
@@ -174,7 +161,7 @@ fn nothing_answered_is_lost_and_nothing_stale_is_served() {
                 writer.run(&socket)
             })
             .collect();
-        a_while(&mut state);
+        a_while(&mut state, LONGEST);
         setup = larder.kill();
         writers = running.into_iter().map(|writer| writer.join().expect("a writer's record")).collect();
     }
@@ -212,13 +199,13 @@ fn fio_verifies_what_survived() {
     let outcome = run_within(Duration::from_secs(120), &mut fill, larder.folder());
     assert!(outcome.status.success(), "{}\n{}", outcome.stdout, outcome.stderr);
     let mut setup = larder.stop();
-    for _ in 0..kills().div_ceil(2) {
+    for _ in 0..times(5).div_ceil(2) {
         let larder = setup.start();
         fio_verifies(&larder);
         let log = larder.path("fio.log");
         let rewrite = ["--rw=randrw", "--do_verify=0", "--verify_backlog=64", "--time_based", "--runtime=60"];
         let mut job = Background::start(&mut fio(&larder, &rewrite), &log);
-        a_while(&mut state);
+        a_while(&mut state, LONGEST);
         setup = larder.kill();
         job.kill();
     }

@@ -5,29 +5,15 @@ use std::path::Path;
 
 use crate::common::daemon::{Larder, count};
 use crate::common::nbd::{Client, Failure};
+use crate::common::nbdkit::nbdkit;
 use crate::common::pattern::{first_difference, stamp, write_file};
-use crate::common::process::{Background, program, run};
+use crate::common::process::{program, run};
 use crate::common::setup::{BLOCK, MIB, Setup};
 use crate::common::traffic::Traffic;
 use crate::common::wait_for;
 
 const SIZE: u64 = 8 * MIB;
 const EIO: u32 = 5;
-
-/// Start `nbdkit` on the unix socket `nbdkit.sock` of a setup; its URI.
-fn nbdkit(setup: &Setup, arguments: &[&str]) -> (Background, String) {
-    let socket = setup.path("nbdkit.sock");
-    // What a killed one left behind.
-    let _ = fs::remove_file(&socket);
-    let mut command = program("nbdkit");
-    command.args(["--foreground", "--exit-with-parent", "--unix"]).arg(&socket).args(arguments);
-    let mut process = Background::start(&mut command, &setup.path("nbdkit.log"));
-    wait_for("nbdkit", || {
-        assert_eq!(process.ended(), None, "nbdkit ended at start");
-        socket.exists().then_some(()).ok_or_else(|| "no socket".to_owned())
-    });
-    (process, format!("nbd+unix:///?socket={}", socket.display()))
-}
 
 /// A tenant on the NBD backing, and another one on a file with a client at work.
 fn beside_a_file(setup: Setup, uri: &str) -> (Larder, Traffic) {
@@ -55,7 +41,7 @@ fn expect_block(client: &mut Client, seed: u64, block: u64) -> Result<(), u32> {
 #[test]
 fn nbdkit_memory_is_written_and_read_through_the_cache() {
     let setup = Setup::new("2MiB");
-    let (_nbdkit, backing) = nbdkit(&setup, &["memory", &SIZE.to_string()]);
+    let (_nbdkit, backing) = nbdkit(&setup, "nbdkit", &["memory", &SIZE.to_string()]);
     let larder = setup.tenant("far", "").volume_on("far0", &backing).start();
     let (source, copy) = (larder.path("source.img"), larder.path("copy.img"));
     write_file(&source, 3, SIZE);
@@ -83,7 +69,7 @@ fn errors_of_the_backing_reach_their_requests_only_and_cache_nothing() {
         (format!("file={}", image.display()), format!("error-pread-file={}", trigger.display()));
     let arguments =
         ["--filter=error", "file", &image, "error-pread=EIO", "error-pread-rate=30%", &error_file];
-    let (_nbdkit, backing) = nbdkit(&setup, &arguments);
+    let (_nbdkit, backing) = nbdkit(&setup, "nbdkit", &arguments);
     let (larder, traffic) = beside_a_file(setup, &backing);
     let mut client = Client::connect(&larder.socket("far0"), "far0");
 
@@ -113,7 +99,7 @@ fn a_backing_that_dies_comes_back_into_service() {
     let image = setup.path("far.img");
     write_file(&image, 5, SIZE);
     let image = format!("file={}", image.display());
-    let (mut server, backing) = nbdkit(&setup, &["file", &image]);
+    let (mut server, backing) = nbdkit(&setup, "nbdkit", &["file", &image]);
     let (larder, traffic) = beside_a_file(setup, &backing);
     let mut client = Client::connect(&larder.socket("far0"), "far0");
     (0..16).for_each(|block| assert_eq!(expect_block(&mut client, 5, block), Ok(())));
@@ -126,7 +112,7 @@ fn a_backing_that_dies_comes_back_into_service() {
     (0..16).for_each(|block| assert_eq!(expect_block(&mut client, 5, block), Ok(())));
     traffic.goes_on();
 
-    let (_server, _) = nbdkit(&larder, &["file", &image]);
+    let (_server, _) = nbdkit(&larder, "nbdkit", &["file", &image]);
     wait_for("the backing is back", || {
         expect_block(&mut client, 5, 100).map_err(|errno| format!("errno {errno}"))
     });
