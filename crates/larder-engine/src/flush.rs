@@ -54,7 +54,12 @@ impl Engine {
         }
     }
 
-    fn start_flush(&mut self, volume: VolumeId) {
+    /// Start the flush of a backing that somebody waits for, if it may start now.
+    pub(crate) fn start_flush(&mut self, volume: VolumeId) {
+        if self.held {
+            self.volume_mut(volume).flushes.busy = false;
+            return;
+        }
         let flushes = &mut self.volume_mut(volume).flushes;
         std::mem::swap(&mut flushes.running, &mut flushes.waiting);
         flushes.busy = !flushes.running.is_empty() || flushes.again;
@@ -62,6 +67,7 @@ impl Engine {
         if flushes.busy {
             self.volume_mut(volume).unflushed = false;
             self.note_flush_begins(volume);
+            self.drain_flush_begins(volume);
             self.device(Target::Backing(volume), OpKind::Flush, Op::Flush { volume });
         }
     }
@@ -70,8 +76,10 @@ impl Engine {
         if result.is_err() {
             self.stats_mut(volume).backing_errors += 1;
             self.volume_mut(volume).unflushed = true;
+            self.note_backing_failed(volume);
             self.distrust(volume);
         }
+        self.drain_flush_ends(volume, result.is_ok());
         self.note_flush_ends(volume, result.is_ok());
         let mut done = std::mem::take(&mut self.volume_mut(volume).flushes.running);
         for request in done.drain(..) {

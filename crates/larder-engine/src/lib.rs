@@ -42,18 +42,22 @@ mod partition;
 mod range;
 mod read;
 mod request;
+mod resume;
+mod slow;
 mod stats;
 mod store;
 mod write;
 mod write_back;
 
 pub use api::*;
-pub use clean::DirtyLimits;
+pub use clean::{DirtyLimits, Drain};
 #[cfg(feature = "planted")]
 pub use durable::recover_planted;
 pub use durable::{OpenError, Planted, Sums};
 pub use larder_policy::spec::CachingSpec;
 pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};
+pub use resume::{Resumed, SessionMark};
+pub use slow::PROBE_EVERY;
 pub use stats::TenantStats;
 
 use clean::Cleaner;
@@ -70,6 +74,7 @@ use ops::{Op, StagedRead};
 use out::Out;
 use request::{Guest, Part};
 use slab::Slab;
+use slow::SlowCache;
 use std::collections::{BTreeMap, VecDeque};
 use store::Store;
 
@@ -92,14 +97,31 @@ pub struct EngineConfig {
     pub cache_blocks: u32,
 }
 
-/// Errors of the cache device in a row after which it is used no more.
+/// Errors of the cache device in a row, or of its writes, after which it is used no more; more of them where [`SUCCESSES_PER_ERROR`] are between.
 pub const CACHE_ERRORS_MAX: u32 = 32;
+
+/// So many successes make up for an error: a device that fails more often than that is given up in the end.
+pub const SUCCESSES_PER_ERROR: u32 = 8;
 
 /// Memory for fills in flight from which the cache device counts as being behind: a reader then waits until its blocks are cached.
 pub const STAGE_BYTES_BEHIND: u64 = 8 << 20;
 
 /// Memory for fills in flight; a read that finds it used up is read past the cache.
 pub const STAGE_BYTES_MAX: u64 = 64 << 20;
+
+/// Errors of a device, less what successes have made up for.
+#[derive(Clone, Copy, Debug, Default)]
+struct ErrorScore(u32);
+
+impl ErrorScore {
+    fn note(&mut self, ok: bool) {
+        self.0 = if ok { self.0.saturating_sub(1) } else { self.0.saturating_add(SUCCESSES_PER_ERROR) };
+    }
+
+    fn is_too_much(self) -> bool {
+        self.0 >= CACHE_ERRORS_MAX * SUCCESSES_PER_ERROR
+    }
+}
 
 /// One tenant's partition.
 #[derive(Debug)]
@@ -135,6 +157,7 @@ struct Volume {
     unflushed: bool,
     /// The cache device failed with data that the backing does not have: nothing is served.
     failed: bool,
+    slow_cache: SlowCache,
 }
 
 /// The state machine. One reactor owns it, with all the volumes of its tenants; only the free pool is shared.
@@ -158,9 +181,12 @@ pub struct Engine {
     /// Owners whose lock was just granted.
     granted: VecDeque<Owner>,
     scratch: Vec<read::Class>,
-    /// Errors of the cache device since its last success.
-    cache_errors_in_row: u32,
+    /// Errors of the cache device; and of its writes alone, since it may be one that can only be read.
+    cache_errors: ErrorScore,
+    cache_write_errors: ErrorScore,
     cache_failed: bool,
+    /// Requests wait until nothing is under way: the engine is to go on with another cache.
+    held: bool,
     /// Volumes whose blocks are being dropped.
     sweeps: Vec<Sweep>,
     /// True while a tenant may be above its quota, slots may be surplus, or a sweep is under way.
@@ -200,8 +226,10 @@ impl Engine {
             actions: VecDeque::new(),
             granted: VecDeque::new(),
             scratch: Vec::new(),
-            cache_errors_in_row: 0,
+            cache_errors: ErrorScore::default(),
+            cache_write_errors: ErrorScore::default(),
             cache_failed: false,
+            held: false,
             sweeps: Vec::new(),
             trim_due: false,
             outs: BTreeMap::new(),
@@ -253,6 +281,7 @@ impl Engine {
             dirty: 0,
             unflushed: false,
             failed: false,
+            slow_cache: SlowCache::default(),
         });
         self.cleaner.add_volume();
         id
@@ -277,6 +306,9 @@ impl Engine {
     /// As [`Engine::complete`], or if they are missing.
     pub fn complete_summed(&mut self, op: OpId, result: Result<(), IoError>, sums: &[u32]) {
         let op = self.ops.try_remove(op.0 as usize).expect("the driver reports each end once");
+        if op.is_cache_write() {
+            self.cache_write_errors.note(result.is_ok());
+        }
         match op {
             Op::PartRead { part } | Op::PartBacking { part } => self.end_backing(part, result),
             Op::PartHit { part, start, end, slot, via } => {
@@ -347,27 +379,15 @@ impl Engine {
         self.actions.push_back(Action::FreeStage { stage });
     }
 
-    /// An operation on the cache device ended: count errors, and give the device up after many in a row.
+    /// An operation on the cache device ended: count errors, and give the device up where there are too many.
     fn note_cache_result(&mut self, volume: VolumeId, result: Result<(), IoError>) {
-        if result.is_ok() {
-            self.cache_errors_in_row = 0;
-            return;
-        }
-        self.stats_mut(volume).cache_errors += 1;
-        self.cache_errors_in_row += 1;
-        if self.cache_errors_in_row >= CACHE_ERRORS_MAX {
-            self.give_cache_up();
-        }
-    }
-
-    /// The cache device is not used any more. Volumes of which it alone has data are not served: without it they are not what their guests wrote.
-    pub(crate) fn give_cache_up(&mut self) {
-        self.cache_failed = true;
-        self.trim_due = true;
-        for volume in 0..self.volumes.len() {
-            let owes = self.owes(VolumeId(volume as u16));
-            let volume = &mut self.volumes[volume];
-            volume.failed |= volume.dirty > 0 || owes;
+        self.cache_errors.note(result.is_ok());
+        if result.is_err() {
+            self.stats_mut(volume).cache_errors += 1;
+            let too_many = self.cache_errors.is_too_much() || self.cache_write_errors.is_too_much();
+            if too_many && !self.cache_failed {
+                self.give_cache_up();
+            }
         }
     }
 

@@ -183,6 +183,9 @@ impl Engine {
         let merge = self.merges[id as usize];
         let from = Buf { owner: BufOwner::Stage(merge.stage), offset: 0 };
         let (start, end) = self.block_range(merge.key.volume, merge.key.block);
+        if let Some(slot) = merge.to.filter(|_| self.cache_failed && !merge.is_in_place()) {
+            return self.merge_past_cache(id, slot);
+        }
         let Some(slot) = merge.to else {
             return self.pass_merged(merge.part, Out { start, end, from, merge: Some(id) });
         };
@@ -201,17 +204,23 @@ impl Engine {
     pub(crate) fn end_merge_write(&mut self, id: u32, result: Result<(), IoError>, sums: &[u32]) {
         let merge = self.merges[id as usize];
         self.note_cache_result(merge.key.volume, result);
+        let result = if self.cache_failed { Err(IoError::Io) } else { result };
         match (result, merge.to) {
             (Ok(()), _) if merge.is_in_place() => self.note_written(merge.key.volume, merge.start, sums),
             (Ok(()), Some(slot)) => self.become_dirty(merge.key, slot, sums[0]),
             (Err(_), Some(slot)) if !merge.is_in_place() => {
-                self.give_slot_up(merge.key, slot);
-                self.merges[id as usize].to = None;
-                return self.write_merged(id);
+                return self.merge_past_cache(id, slot);
             }
             _ => return self.abandon_merge(id),
         }
         self.end_merge(id);
+    }
+
+    /// The slot cannot be used: the block goes to the backing.
+    fn merge_past_cache(&mut self, id: u32, slot: u32) {
+        self.give_slot_up(self.merges[id as usize].key, slot);
+        self.merges[id as usize].to = None;
+        self.write_merged(id);
     }
 
     /// The block is not written.

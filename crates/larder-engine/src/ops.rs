@@ -78,6 +78,19 @@ pub(crate) enum Op {
     MetaFlush,
 }
 
+impl Op {
+    /// True for a write of data to the cache device.
+    pub fn is_cache_write(&self) -> bool {
+        matches!(
+            self,
+            Self::PartCache { .. }
+                | Self::PartDirty { .. }
+                | Self::MergeWrite { .. }
+                | Self::FillWrite { .. }
+        )
+    }
+}
+
 /// A read of the cache device widened to its alignment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StagedRead {

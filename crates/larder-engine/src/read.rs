@@ -41,8 +41,9 @@ impl Engine {
         let blocks = self.blocks_of(part.start, part.end);
         let mut classes = std::mem::take(&mut self.scratch);
         classes.clear();
+        let past = self.read_passes_by(part.volume);
         for block in blocks.clone() {
-            classes.push(self.class_of(part_id, &part, block));
+            classes.push(self.class_of(part_id, &part, block, past));
         }
         // One step of its own keeps the part alive while its runs start: some end at once.
         self.parts[part_id as usize].pending = 1;
@@ -56,9 +57,10 @@ impl Engine {
         self.part_step(part_id);
     }
 
-    fn class_of(&mut self, part_id: u32, part: &Part, block: u64) -> Class {
+    /// What only the cache has is read there, also where the part passes it by (`past`).
+    fn class_of(&mut self, part_id: u32, part: &Part, block: u64, past: bool) -> Class {
         let key = BlockKey { volume: part.volume, block };
-        let bypass = self.goes_past_cache(part.volume) && !self.is_dirty(key);
+        let bypass = (past || self.goes_past_cache(part.volume)) && !self.is_dirty(key);
         let class = if bypass { Class::Bypass } else { self.look_up(part_id, part, key) };
         let stats = self.stats_mut(part.volume);
         match class {

@@ -141,11 +141,15 @@ impl Engine {
 
     /// Run the parts whose lock was granted, and those that their ends let go on, until none is left.
     pub(crate) fn run_granted(&mut self) {
-        if self.is_starting() && !self.is_planted(crate::Planted::ServedBeforeStart) {
+        let starting = self.is_starting() && !self.is_planted(crate::Planted::ServedBeforeStart);
+        if starting || self.held {
             return;
         }
         while let Some(owner) = self.granted.pop_front() {
             let Owner::Part(part) = owner else { unreachable!("a fill never waits for its lock") };
+            if self.is_refused(part) {
+                continue;
+            }
             match self.parts[part as usize].kind {
                 RequestKind::Read => self.run_read(part),
                 RequestKind::Write => self.run_write(part),
@@ -153,6 +157,17 @@ impl Engine {
                 RequestKind::Flush => unreachable!("a flush has no parts"),
             }
         }
+    }
+
+    /// A part that has not begun ends at once where its volume is not served any more.
+    fn is_refused(&mut self, part_id: u32) -> bool {
+        let part = &mut self.parts[part_id as usize];
+        let refused = part.pending == 0 && self.volumes[part.volume.0 as usize].failed;
+        if refused {
+            (part.pending, part.error) = (1, Some(IoError::Io));
+            self.part_step(part_id);
+        }
+        refused
     }
 
     /// One pending step of a part is done; the part ends with its last.

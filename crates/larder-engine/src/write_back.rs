@@ -8,13 +8,14 @@ use crate::locks::Owner;
 use crate::request::Part;
 use crate::store::{BlockKey, State};
 use crate::write::Run;
-use crate::{Engine, IoError, Op, OpKind, Target, VolumeId, WritePolicy};
+use crate::{Drain, Engine, IoError, Op, OpKind, Target, VolumeId, WritePolicy};
 
 impl Engine {
     /// True if writes of this volume go to the cache alone.
     pub(crate) fn writes_back(&self, volume: VolumeId) -> bool {
         let policy = self.write_policy(self.volume(volume).tenant);
-        policy == WritePolicy::WriteBack && self.durable.is_some() && !self.cache_failed
+        let draining = self.draining(volume) != Drain::Off;
+        policy == WritePolicy::WriteBack && self.durable.is_some() && !self.cache_failed && !draining
     }
 
     /// True if the backing does not have a block's data.
@@ -113,6 +114,8 @@ impl Engine {
     ) {
         let part = self.parts[part_id as usize];
         self.note_cache_result(part.volume, result);
+        // On a device that was given up meanwhile nothing becomes dirty: nobody would see to it.
+        let result = if self.cache_failed { Err(IoError::Io) } else { result };
         for ((at, block), slot) in self.blocks_of(start, end).enumerate().zip(slot..) {
             let key = BlockKey { volume: part.volume, block };
             match result {

@@ -6,6 +6,7 @@ mod end;
 mod harm;
 mod mend;
 mod start;
+mod swap;
 
 use crate::fault::{Counts, Fault};
 use crate::plan::{Disk, Plan, is_through};

@@ -10,14 +10,18 @@
 //! How many runs are under way follows how near the tenant is to its limit; with guests that wait it is one, below half of the way.
 
 mod backlog;
+mod drain;
 mod run;
 
 use crate::store::{BlockKey, State};
 use crate::{Engine, TenantId, VolumeId, WritePolicy};
 use backlog::Backlog;
+use drain::Draining;
 use run::Run;
 use slab::Slab;
 use std::collections::{BTreeSet, VecDeque};
+
+pub use drain::Drain;
 
 /// Runs under way at a time, at most.
 const RUNS_MAX: usize = 8;
@@ -81,11 +85,13 @@ struct Volume {
     /// Written back, and not flushed; covered by the flush that is running.
     written: Vec<(BlockKey, u32)>,
     covered: Vec<(BlockKey, u32)>,
-    /// Write everything back.
-    drain: bool,
-    /// After an error: until when (ticks) nothing is tried, and for how long next time.
+    /// Everything is written back.
+    draining: Draining,
+    /// After an error: until when (ticks) nothing is tried, and how long that is.
     paused_until: u64,
     pause: u64,
+    /// Since when (ticks) nothing that was written back has become clean, for errors of the backing.
+    failing_since: Option<u64>,
 }
 
 impl Cleaner {
@@ -114,21 +120,15 @@ impl Engine {
         self.cleaner.look();
     }
 
-    /// Write back all that is dirty of a volume, and what becomes dirty, as long as this is `on`. [`Engine::dirty_of`] tells how far it is; follow
-    /// with [`Engine::next_action`].
-    pub fn drain(&mut self, volume: VolumeId, on: bool) {
-        self.cleaner.volumes[volume.0 as usize].drain = on;
-        if let Some(durable) = self.durable.as_mut().filter(|_| on) {
-            durable.want_soon();
-        }
-        self.cleaner.look();
-        self.clean();
-        self.pump();
-    }
-
     /// Blocks of a volume that are newer on the cache device than on the backing.
     pub fn dirty_of(&self, volume: VolumeId) -> u32 {
         self.volume(volume).dirty
+    }
+
+    /// Ticks ([`Engine::tick`], about a second each) since writing back to a volume's backing first failed, if nothing has become clean since.
+    pub fn backing_failing_for(&self, volume: VolumeId) -> Option<u64> {
+        let since = self.cleaner.volumes[volume.0 as usize].failing_since;
+        since.filter(|_| self.dirty_of(volume) > 0).map(|since| self.cleaner.ticks - since)
     }
 
     /// Dirty blocks that could not be read back from the cache device: reads of them fail until they are written again.
@@ -147,6 +147,18 @@ impl Engine {
         keys.filter(move |&key| key.volume == volume && self.is_dirty(key)).map(|key| key.block)
     }
 
+    /// Nothing is dirty any more, of the old cache; what is to be drained still is.
+    pub(crate) fn forget_cleaning(&mut self) {
+        self.cleaner.urgent.clear();
+        self.cleaner.aged.clear();
+        self.cleaner.lost.clear();
+        for state in &mut self.cleaner.volumes {
+            let draining = std::mem::take(&mut state.draining);
+            *state = Volume { draining, ..Volume::default() };
+        }
+        self.cleaner.due = true;
+    }
+
     /// A block has become dirty, or was so before.
     pub(crate) fn count_dirty(&mut self, key: BlockKey, before: bool) {
         self.cleaner.lost.remove(&(key.volume, key.block));
@@ -154,6 +166,7 @@ impl Engine {
         self.volume_mut(key.volume).dirty += u32::from(!before);
         let tenant = self.tenant_of(key.volume);
         self.tenants[tenant].dirty += u32::from(!before);
+        self.drain_further(key.volume);
         self.cleaner.due |= self.above_rest(key.volume);
     }
 
@@ -164,6 +177,10 @@ impl Engine {
         self.volume_mut(key.volume).dirty -= 1;
         let tenant = self.tenant_of(key.volume);
         self.tenants[tenant].dirty -= 1;
+        if self.dirty_of(key.volume) == 0 {
+            self.cleaner.volumes[key.volume.0 as usize].failing_since = None;
+            self.go_on_draining(key.volume);
+        }
     }
 
     /// A dirty block cannot be read: nobody else has it.
@@ -214,11 +231,13 @@ impl Engine {
         self.cleaner.aged = aged;
         self.cleaner.due = true;
         self.clean();
+        self.go_on_with_drains();
     }
 
     /// What the journal maps is durable: it may be written back.
     pub(crate) fn note_round(&mut self) {
         self.cleaner.due |= self.volumes.iter().any(|volume| volume.dirty > 0);
+        self.go_on_with_drains();
     }
 
     /// Start what is to be written back now.
@@ -291,7 +310,7 @@ impl Engine {
             return false;
         }
         let cleaner = &self.cleaner.volumes[volume.0 as usize];
-        if cleaner.drain || self.write_policy(state.tenant) != WritePolicy::WriteBack {
+        if cleaner.draining.state != Drain::Off || self.write_policy(state.tenant) != WritePolicy::WriteBack {
             return cleaner.runs < 4;
         }
         if self.cleaner.idle {

@@ -139,17 +139,28 @@ impl Engine {
 
     pub(crate) fn end_clean_write(&mut self, id: u32, result: Result<(), IoError>) {
         let volume = self.cleaner.runs[id as usize].volume;
-        self.note_backing(volume, result.is_ok());
+        if result.is_err() {
+            self.stats_mut(volume).backing_errors += 1;
+            self.note_backing_failed(volume);
+        }
         self.end_clean(id, result.is_ok());
     }
 
-    /// After an error a backing is left alone for a while.
-    fn note_backing(&mut self, volume: VolumeId, ok: bool) {
+    /// After an error a backing is left alone for a while, and longer each time until blocks have become clean.
+    pub(crate) fn note_backing_failed(&mut self, volume: VolumeId) {
         let now = self.cleaner.ticks;
         let state = &mut self.cleaner.volumes[volume.0 as usize];
-        state.pause = if ok { 0 } else { (state.pause * 2).clamp(1, PAUSE_MAX) };
-        state.paused_until = now + state.pause;
-        self.stats_mut(volume).backing_errors += u64::from(!ok);
+        state.failing_since.get_or_insert(now);
+        if state.paused_until <= now {
+            state.pause = (state.pause * 2).clamp(1, PAUSE_MAX);
+            state.paused_until = now + state.pause;
+        }
+    }
+
+    /// The backing takes what is written back.
+    fn note_backing_works(&mut self, volume: VolumeId) {
+        let state = &mut self.cleaner.volumes[volume.0 as usize];
+        (state.pause, state.paused_until, state.failing_since) = (0, 0, None);
     }
 
     fn end_clean(&mut self, id: u32, ok: bool) {
@@ -191,8 +202,14 @@ impl Engine {
     /// It has ended: the blocks that it covers are clean, if it ended well.
     pub(crate) fn end_cleaned(&mut self, volume: VolumeId, ok: bool) {
         let covered = std::mem::take(&mut self.cleaner.volumes[volume.0 as usize].covered);
+        if ok && !covered.is_empty() {
+            self.note_backing_works(volume);
+        }
         match ok {
-            true => self.say_clean(covered),
+            true => {
+                self.cleaner.pressed |= self.is_draining(volume);
+                self.say_clean(covered);
+            }
             false => self.requeue(covered),
         }
     }

@@ -204,7 +204,7 @@ impl Engine {
     pub(crate) fn end_meta_flush(&mut self, result: Result<(), IoError>) {
         let Some(durable) = &mut self.durable else { return };
         let Phase::Busy(after) = durable.phase else { unreachable!("a flush of metadata has a phase") };
-        if result.is_err() {
+        if result.is_err() || durable.failed {
             return self.latch();
         }
         if let Some(superblock) = durable.next_superblock.take() {

@@ -39,7 +39,7 @@ impl Engine {
         let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_latched()) else {
             return self.reply(request, self.served(volume));
         };
-        let round = durable.said.undirty;
+        let round = !durable.said.cleaned.is_empty();
         if early || !durable.news.wait(volume, request, round) {
             return self.reply(request, Ok(()));
         }
@@ -100,7 +100,7 @@ impl Engine {
             if quiet {
                 durable.slots.clean(slot);
             }
-            durable.said.undirty = true;
+            durable.said.cleaned.insert(durable.numbers[key.volume.0 as usize]);
             self.store.set_state(entry, State::Valid);
             self.count_clean(key);
         }

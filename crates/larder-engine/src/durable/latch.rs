@@ -11,6 +11,16 @@ use crate::Engine;
 use crate::format::Superblock;
 
 impl Engine {
+    /// The session is to end as if a write of metadata had failed: now, or when what is under way has ended.
+    pub(crate) fn latch_soon(&mut self) {
+        let Some(durable) = &mut self.durable else { return };
+        match durable.phase {
+            Phase::Idle => self.latch(),
+            Phase::Busy(After::Latch) | Phase::Latched | Phase::Stopped => {}
+            Phase::Busy(_) => durable.failed = true,
+        }
+    }
+
     /// A write or flush of metadata failed.
     pub(super) fn latch(&mut self) {
         let Some(durable) = &mut self.durable else { return };

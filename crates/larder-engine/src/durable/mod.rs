@@ -94,8 +94,8 @@ struct Said {
     marks: Vec<Region>,
     /// Slots that are mapped dirty.
     firm: Vec<u32>,
-    /// Blocks that were dirty are so no more.
-    undirty: bool,
+    /// Volumes, by their numbers, of which blocks were dirty and are so no more.
+    cleaned: BTreeSet<u16>,
 }
 
 /// The metadata of one session.
@@ -175,6 +175,23 @@ impl Durable {
     /// Ask for at least this many more rounds.
     fn want(&mut self, rounds: u8) {
         self.wanted = self.wanted.max(rounds);
+    }
+
+    /// The volumes of which a crash now could bring back a dirty block.
+    pub(crate) fn dirty_volumes(&self) -> BTreeSet<VolumeId> {
+        let numbers = self.slots.dirty_volumes().chain(self.said.cleaned.iter().copied());
+        numbers.filter_map(|number| self.volumes.get(&number).copied()).collect()
+    }
+
+    /// What is durable of this session.
+    pub(crate) fn mark(&self) -> crate::SessionMark {
+        let Superblock { uuid, session, .. } = self.superblock;
+        crate::SessionMark { uuid, session, record: self.journal.durable() }
+    }
+
+    /// True while the journal does not durably say that a volume's blocks are clean which are called so.
+    pub(crate) fn says_clean(&self, volume: VolumeId) -> bool {
+        self.said.cleaned.contains(&self.numbers[volume.0 as usize])
     }
 
     pub(crate) fn is_latched(&self) -> bool {

@@ -46,19 +46,41 @@ impl Engine {
     /// # Panics
     /// If something is cached already, or `volumes` has another length.
     pub fn open_cache(&mut self, recovered: &Recovered, volumes: Vec<Volume>) -> Result<(), OpenError> {
-        assert_eq!((self.store.len(), volumes.len()), (0, self.volumes.len()), "a cache is opened first");
+        assert_eq!(self.store.len(), 0, "a cache is opened first");
+        self.check_openable(recovered, &volumes)?;
+        self.open_resumed(recovered, volumes, &BTreeSet::new())
+    }
+
+    /// True if a cache could be opened with these volumes.
+    ///
+    /// # Panics
+    /// If there are not as many as were added.
+    pub(crate) fn check_openable(&self, recovered: &Recovered, volumes: &[Volume]) -> Result<(), OpenError> {
+        assert_eq!(volumes.len(), self.volumes.len(), "each volume has a name");
         self.check_cache(recovered)?;
         let session = recovered.open()?;
-        let (table, numbers) = number(recovered, volumes);
+        let (table, numbers) = number(recovered, volumes.to_vec());
         let strange = |block: &(u32, Contents)| block.1.dirty && !numbers.contains(&block.1.block.volume);
         if let Some((slot, contents)) = recovered.blocks().find(strange) {
             return Err(OpenError::Dirty(contents.block, slot));
         }
+        start_pieces(recovered, &session, &table).map(drop)
+    }
+
+    /// Begin a session on what was recovered. Blocks of the volumes that were `served` without the cache are not trusted, dirty or not.
+    pub(crate) fn open_resumed(
+        &mut self,
+        recovered: &Recovered,
+        volumes: Vec<Volume>,
+        served: &BTreeSet<VolumeId>,
+    ) -> Result<(), OpenError> {
+        let session = recovered.open()?;
+        let (table, numbers) = number(recovered, volumes);
         let start = start_pieces(recovered, &session, &table)?;
         self.durable = Some(Box::new(Durable::new(recovered, session, numbers, start)));
         for (slot, state) in recovered.slots() {
             match state {
-                SlotState::Used(contents) => self.restore(slot, contents, true),
+                SlotState::Used(contents) => self.restore(slot, contents, !self.is_of(contents, served)),
                 SlotState::Dropped(contents) => self.restore(slot, contents, false),
                 // Nobody knows whether an unknown slot is free: it is not used before a start that knows.
                 SlotState::Free | SlotState::Unknown => {}
@@ -75,6 +97,11 @@ impl Engine {
             self.flush_backing(VolumeId(volume as u16));
         }
         Ok(())
+    }
+
+    fn is_of(&self, contents: Contents, volumes: &BTreeSet<VolumeId>) -> bool {
+        let volume = self.durable.as_ref().and_then(|durable| durable.volumes.get(&contents.block.volume));
+        volume.is_some_and(|volume| volumes.contains(volume))
     }
 
     fn check_cache(&self, recovered: &Recovered) -> Result<(), OpenError> {

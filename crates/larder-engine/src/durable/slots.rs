@@ -248,6 +248,14 @@ impl SlotTable {
         self.words.iter().any(|word| word & DIRTY != 0)
     }
 
+    /// The volumes, by their numbers, of which a crash now could bring back a dirty block.
+    pub fn dirty_volumes(&self) -> impl Iterator<Item = u16> + '_ {
+        let mapped = |word: u64| word & (USED | DIRTY) == USED | DIRTY;
+        let ending = |word: u64| word & (FREEING | FIRM) == FREEING | FIRM && word & DIRTY == 0;
+        let words = self.words.iter().filter(move |&&word| mapped(word) || ending(word));
+        words.map(|word| (word >> BLOCK_BITS) as u16)
+    }
+
     /// What a page of the slot table says. The checksum of a stale slot may be newer than the journal's: its region is
     /// marked, so nobody trusts it before a `Free`.
     pub fn contents(&self, slot: u32) -> Option<Contents> {
@@ -322,10 +330,13 @@ mod tests {
         assert_eq!(slots.contents(0), Some(Contents { block: BLOCK, dirty: true, crc: 9 }));
         slots.firm(0);
         assert!(slots.is_firm(0) && slots.is_owed(0));
+        assert_eq!(slots.dirty_volumes().collect::<Vec<_>>(), [7]);
         slots.supersede(0);
         assert!(!slots.is_owed(0));
         slots.unmap(0);
+        assert_eq!(slots.dirty_volumes().collect::<Vec<_>>(), [7], "its end is not durable");
         assert!(!slots.is_dirty(0) && slots.freed(0));
+        assert_eq!(slots.dirty_volumes().count(), 0);
         slots.firm(0);
         assert!(!slots.is_firm(0));
     }

@@ -365,7 +365,9 @@ impl SimHost {
         let (lost, asks_for_lost) = live.lost;
         let damaged = asks_for_lost || self.asks_for_lost(request) || self.lost_blocks() > lost;
         let damaged = damaged && error == IoError::Io;
+        let refused = self.engine.is_failed(request.volume) && error == IoError::Io;
         match live.valid {
+            true if refused => {}
             true => assert!(
                 damaged || self.failures[live.failures..].iter().any(caused),
                 "{request:?} fails with {error:?}, which no operation on its backing did"

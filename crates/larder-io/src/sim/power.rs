@@ -1,8 +1,8 @@
 //! A simulated host whose cache survives: power cuts, restarts, clean stops.
 
 use super::{FaultModel, HostConfig, Memory, Rng, SharedSlots, SimDevice, SimHost};
-use larder_engine::format::Layout;
-use larder_engine::{Engine, VolumeId};
+use larder_engine::format::{Layout, Recovered, Volume};
+use larder_engine::{Engine, OpenError, Resumed, VolumeId};
 
 impl SimHost {
     /// A host without tenants, and with room for metadata on its cache device.
@@ -78,6 +78,37 @@ impl SimHost {
     pub fn set_drain(&mut self, volume: VolumeId, on: bool) {
         self.engine.drain(volume, on);
         self.drain();
+    }
+
+    /// Write all that is dirty of a volume back, once.
+    pub fn drain_once(&mut self, volume: VolumeId) {
+        self.engine.drain_once(volume);
+        self.drain();
+    }
+
+    /// Use the cache device no more.
+    pub fn detach_cache(&mut self) {
+        self.engine.detach_cache();
+        self.drain();
+    }
+
+    /// Let new requests wait.
+    pub fn hold(&mut self, on: bool) {
+        self.engine.hold(on);
+        self.drain();
+    }
+
+    /// Go on with what was recovered from the cache device, and its free pool.
+    pub fn resume_cache(
+        &mut self,
+        recovered: &Recovered,
+        volumes: Vec<Volume>,
+        pool: SharedSlots,
+    ) -> Result<Resumed, OpenError> {
+        self.pool = pool.clone();
+        let resumed = self.engine.resume_cache(Some((recovered, volumes)), Box::new(pool));
+        self.drain();
+        resumed
     }
 
     /// Begin a clean stop.

@@ -1,6 +1,7 @@
 //! A start: recovery, the offline check, and what an operator does where the cache is refused.
 
 use super::{World, engine_config};
+use crate::plan::Disk;
 use larder_engine::format::{
     Finding, RecoverError, Recovered, SUPERBLOCK_BYTES, Severity, SlotState, Uuid, Volume, check, recover,
 };
@@ -99,7 +100,7 @@ impl World {
         panic!("a mended cache is refused");
     }
 
-    fn free_slots(&mut self, recovered: &Recovered) -> SharedSlots {
+    pub(super) fn free_slots(&mut self, recovered: &Recovered) -> SharedSlots {
         let free = recovered.slots().filter(|(_, state)| *state == SlotState::Free).map(|(slot, _)| slot);
         let mut free: Vec<u32> = free.collect();
         for at in (1..free.len()).rev() {
@@ -118,19 +119,23 @@ impl World {
             engine.set_caching(id, tenant.caching);
             engine.set_dirty_limits(id, tenant.dirty);
         }
-        let mut volumes = Vec::new();
-        for (number, disk) in (0u8..).zip(&self.plan.disks) {
+        for disk in &self.plan.disks {
             engine.add_volume(TenantId(disk.tenant as u16), disk.bytes);
-            volumes.push(Volume {
-                id: 0,
-                identity: format!("disk {number}.{}", disk.identity),
-                name: format!("volume {number}"),
-                uuid: Uuid([number; 16]),
-                bytes: disk.bytes,
-            });
         }
-        let opened = engine.open_cache(recovered, volumes);
+        let opened = engine.open_cache(recovered, self.volumes());
         (engine, opened)
+    }
+
+    /// The disks as the cache knows them.
+    pub(super) fn volumes(&self) -> Vec<Volume> {
+        let volume = |(number, disk): (u8, &Disk)| Volume {
+            id: 0,
+            identity: format!("disk {number}.{}", disk.identity),
+            name: format!("volume {number}"),
+            uuid: Uuid([number; 16]),
+            bytes: disk.bytes,
+        };
+        (0u8..).zip(&self.plan.disks).map(volume).collect()
     }
 }
 

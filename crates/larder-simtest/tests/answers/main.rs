@@ -1,6 +1,8 @@
 //! The promises of a cache that survives, each on the smallest case that could break it.
 
+mod drain;
 mod modes;
+mod resume;
 #[path = "../support/mod.rs"]
 mod support;
 

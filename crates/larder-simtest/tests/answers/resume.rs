@@ -1,0 +1,252 @@
+//! The cache device fails under guests that stay: what is clean is served on, what the device alone has is not; and when it is there again, so is that.
+
+use crate::support::{BLOCK, VOLUME, plan, tend};
+use larder_engine::{CachingSpec, DirtyLimits, Drain, IoError, VolumeId, WritePolicy};
+use larder_io::sim::{FaultKind, Rng, ask};
+use larder_simtest::{Disk, Plan, Tenant, World};
+
+const OTHER: VolumeId = VolumeId(1);
+const BLOCKS: u64 = 64;
+
+/// A tenant under `wb` that rests dirty, and one under `wt`, with a volume each.
+fn two(seed: u64) -> World {
+    let one = plan(BLOCKS);
+    let tenant = |policy| Tenant {
+        quota: 400,
+        policy,
+        dirty: DirtyLimits { rest: 90, max: 95, age: 1000 },
+        caching: CachingSpec::default(),
+    };
+    let tenants = vec![tenant(WritePolicy::WriteBack), tenant(WritePolicy::WriteThrough)];
+    let disks = (0..2).map(|tenant| Disk { tenant, bytes: BLOCKS * BLOCK, identity: 0 }).collect();
+    let mut world = World::new(Plan { tenants, disks, seed, ..one });
+    world.settle();
+    world
+}
+
+/// The device answers nothing but errors, and is given up.
+fn lose(world: &mut World) {
+    world.excuse_metadata();
+    world.excuse_cache();
+    world.host().cache().set_gone(true);
+    // Somebody has to notice.
+    world.submit(ask::write(OTHER, 0, BLOCK));
+    world.settle();
+    (0..4).for_each(|_| {
+        world.tick();
+        world.settle();
+    });
+    world.detach();
+    world.settle();
+    assert!(world.host().engine().is_detached());
+}
+
+fn is_refused(world: &mut World, volume: VolumeId) -> bool {
+    let id = world.host().free_id();
+    let request = larder_engine::Request { id, ..ask::read(volume, 0, BLOCK) };
+    world.host().submit(request, Vec::new());
+    while world.host().step() {}
+    world.host().take_done().iter().any(|done| done.request.id == id && done.result == Err(IoError::Io))
+}
+
+#[test]
+fn a_device_that_is_gone_fails_what_it_alone_has_and_nothing_else() {
+    let mut world = two(1);
+    world.submit(ask::write(VOLUME, 2 * BLOCK, 3 * BLOCK));
+    world.submit(ask::write(VOLUME, 9 * BLOCK, BLOCK));
+    world.submit(ask::read(OTHER, 0, 20 * BLOCK));
+    world.settle();
+    world.submit(ask::flush(VOLUME));
+    world.settle();
+    lose(&mut world);
+    assert_eq!(world.failed(), [VOLUME]);
+    let lost = world.host().engine().lost_ranges(VOLUME);
+    assert_eq!(lost, [2 * BLOCK..5 * BLOCK, 9 * BLOCK..10 * BLOCK]);
+    assert!(world.host().engine().lost_ranges(OTHER).is_empty());
+    assert!(is_refused(&mut world, VOLUME) && !is_refused(&mut world, OTHER));
+    world.submit(ask::write(OTHER, 0, 9 * BLOCK));
+    world.submit(ask::flush(OTHER));
+    world.settle();
+
+    let resumed = world.reattach(|_| {});
+    world.settle();
+    assert_eq!((resumed.back, resumed.lost.len(), world.failed().len()), (4, 0, 0));
+    world.read_everything();
+    assert_eq!(world.host().engine().dirty_of(VOLUME), 4);
+    // It is a cache like any other: filled, mapped, kept over a crash, written back.
+    tend(&mut world);
+    world.cut();
+    world.read_everything();
+    assert!(world.cached()[1] > 0, "blocks are cached again");
+    world.drain();
+}
+
+#[test]
+fn what_was_not_flushed_is_as_after_a_crash_and_named() {
+    let mut world = two(2);
+    world.submit(ask::write(VOLUME, 0, 2 * BLOCK));
+    world.settle();
+    world.submit(ask::flush(VOLUME));
+    world.settle();
+    world.submit(ask::write(VOLUME, BLOCK, 3 * BLOCK));
+    world.settle();
+    lose(&mut world);
+    let resumed = world.reattach(|_| {});
+    world.settle();
+    assert_eq!((resumed.back, &resumed.lost[..]), (2, &[(VOLUME, 2), (VOLUME, 3)][..]));
+    world.read_everything();
+}
+
+#[test]
+fn guests_of_other_volumes_wait_and_then_go_on() {
+    let mut world = two(3);
+    world.submit(ask::write(VOLUME, 0, BLOCK));
+    world.settle();
+    world.submit(ask::flush(VOLUME));
+    world.settle();
+    lose(&mut world);
+    world.reattach(|world| {
+        world.submit(ask::read(OTHER, 0, 8 * BLOCK));
+        world.submit(ask::write(OTHER, 4 * BLOCK + 512, 6 * BLOCK));
+        world.submit(ask::write(OTHER, 0, 2 * BLOCK));
+        world.submit(ask::flush(OTHER));
+        assert_eq!(world.host().live(), 4, "they wait");
+        assert!(!world.step(), "and nothing is under way");
+    });
+    world.settle();
+    assert_eq!(world.host().live(), 0);
+    world.read_everything();
+    tend(&mut world);
+    world.cut();
+    world.read_everything();
+}
+
+/// A write went past a clean block while the device was gone, and the device tells nothing of that.
+#[test]
+fn nothing_clean_is_trusted_afterwards() {
+    for seed in 0..10 {
+        let mut world = two(seed);
+        world.submit(ask::read(OTHER, 0, 32 * BLOCK));
+        world.settle();
+        tend(&mut world);
+        lose(&mut world);
+        world.submit(ask::write(OTHER, 0, 16 * BLOCK));
+        world.submit(ask::flush(OTHER));
+        world.settle();
+        world.reattach(|world| {
+            assert!(!world.recovered().superblock().needs_check, "it was gone when it was to be told");
+        });
+        world.settle();
+        assert_eq!(world.cached(), [0, 0]);
+        world.read_everything();
+        world.cut();
+        world.read_everything();
+    }
+}
+
+/// The journal does not durably say yet that what was written back is clean. Its guests must not write on: the device would bring the old data back over
+/// theirs.
+#[test]
+fn a_block_that_was_written_back_just_now_still_counts() {
+    let mut world = two(4);
+    world.submit(ask::write(VOLUME, 0, BLOCK));
+    world.settle();
+    world.submit(ask::flush(VOLUME));
+    world.settle();
+    world.host().set_drain(VOLUME, true);
+    // Up to the round that says so.
+    for _ in 0..1000 {
+        if world.host().engine().dirty_of(VOLUME) == 0 {
+            break;
+        }
+        world.step();
+    }
+    assert_eq!(world.host().engine().dirty_of(VOLUME), 0);
+    assert_eq!(world.host().engine().draining(VOLUME), Drain::On, "it is not done");
+    world.excuse_metadata();
+    world.excuse_cache();
+    world.host().cache().set_gone(true);
+    world.settle();
+    world.detach();
+    world.settle();
+    assert_eq!(world.failed(), [VOLUME]);
+    world.reattach(|_| {});
+    world.settle();
+    world.read_everything();
+    assert_eq!(world.host().engine().draining(VOLUME), Drain::Done, "what was asked for goes on");
+}
+
+#[test]
+fn a_device_that_can_only_be_read_is_given_up() {
+    let mut world = two(5);
+    world.submit(ask::read(OTHER, 0, 32 * BLOCK));
+    world.settle();
+    tend(&mut world);
+    world.excuse_metadata();
+    world.excuse_cache();
+    world.host().cache().fail_next(FaultKind::Write, u32::MAX);
+    for n in 0..80 {
+        world.submit(ask::read(OTHER, n % 32 * BLOCK, BLOCK));
+        world.submit(ask::write(OTHER, n % 32 * BLOCK, BLOCK));
+        world.settle();
+    }
+    assert!(world.host().engine().cache_failed());
+    assert!(world.failed().is_empty());
+    world.read_everything();
+}
+
+/// Random guests, with the device lost and back again and again.
+#[test]
+fn devices_come_and_go_under_any_load() {
+    for seed in 0..60 {
+        let (mut world, mut rng) = (two(seed), Rng::new(seed ^ 77));
+        for _ in 0..4 {
+            some_load(&mut world, &mut rng);
+            world.excuse_metadata();
+            world.excuse_cache();
+            world.host().cache().set_gone(true);
+            some_load(&mut world, &mut rng);
+            world.settle();
+            world.detach();
+            world.settle();
+            some_load(&mut world, &mut rng);
+            world.settle();
+            let mut other = Rng::new(rng.next_u64());
+            world.reattach(|world| (0..6).for_each(|_| some(world, &mut other, OTHER)));
+            if rng.chance(0.5) {
+                world.settle();
+                world.read_everything();
+            }
+            if rng.chance(0.3) {
+                world.cut();
+            }
+        }
+        world.settle();
+        world.read_everything();
+    }
+}
+
+fn some_load(world: &mut World, rng: &mut Rng) {
+    for _ in 0..rng.below(60) {
+        let volume = VolumeId(rng.below(2) as u16);
+        some(world, rng, volume);
+        (0..rng.below(5)).for_each(|_| _ = world.step());
+        if rng.chance(0.05) {
+            world.tick();
+        }
+        if rng.chance(0.03) {
+            world.host().set_drain(volume, rng.chance(0.5));
+        }
+    }
+}
+
+fn some(world: &mut World, rng: &mut Rng, volume: VolumeId) {
+    let at = rng.below(BLOCKS - 8) * BLOCK + rng.below(3) * 512;
+    let len = 512 + rng.below(5 * 8) * 512;
+    world.submit(match rng.below(8) {
+        0..=2 => ask::read(volume, at, len),
+        3..=5 => ask::write(volume, at, len),
+        6 => larder_engine::Request { fua: true, ..ask::write(volume, at, len) },
+        _ => ask::flush(volume),
+    });
+}
