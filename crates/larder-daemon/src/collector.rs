@@ -3,14 +3,18 @@
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use larder_io::{DeviceStats, Handle, ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
+use larder_io::{DeviceStats, DrainCommand, Handle, ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
 use thiserror::Error;
 
 use crate::analyzer::{LoopView, SharedView};
 use crate::config::{Config, TenantConfig, VolumeConfig};
+use crate::control::{self, Draining, Refusal};
 use crate::epoch::Standing;
+use crate::loss::{Loss, SharedLoss, VolumeLoss};
 use crate::placement::Place;
-use crate::status::{CacheState, CacheStatus, DecisionStatus, SsdWrites, Status, TenantStatus, VolumeStatus};
+use crate::status::{
+    CacheState, CacheStatus, DecisionStatus, SsdWrites, Status, TenantStatus, VolumeState, VolumeStatus,
+};
 
 /// How long a reactor may take to answer. It answers between two batches of operations.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -34,6 +38,8 @@ pub struct Collector<C> {
     places: Vec<Place>,
     warm_blocks: Option<Vec<u32>>,
     view: SharedView,
+    /// What a cache device that failed alone has.
+    pub loss: SharedLoss,
     started: Instant,
 }
 
@@ -48,7 +54,24 @@ impl<C> Collector<C> {
         reactors: Vec<Handle<C>>,
         view: SharedView,
     ) -> Self {
-        Self { config, reactors, blocks, places, warm_blocks, view, started: Instant::now() }
+        Self {
+            config,
+            reactors,
+            blocks,
+            places,
+            warm_blocks,
+            view,
+            loss: SharedLoss::default(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Have dirty blocks of a tenant or a volume written back.
+    ///
+    /// # Errors
+    /// Where nothing has this name, or a reactor does not take the command.
+    pub fn drain(&self, name: &str, how: DrainCommand) -> Result<Draining, Refusal> {
+        control::drain(&self.config, &self.places, &self.reactors, name, how)
     }
 
     /// The status now.
@@ -56,12 +79,7 @@ impl<C> Collector<C> {
     /// # Errors
     /// When a reactor does not answer within a second.
     pub fn status(&self) -> Result<Status, Silent> {
-        // All are asked before any is waited for.
-        let asked: Vec<_> = self.reactors.iter().map(Handle::snapshot).collect();
-        let answer = |(index, asked): (usize, Result<Receiver<ReactorSnapshot>, _>)| {
-            asked.ok().and_then(|answer| answer.recv_timeout(SNAPSHOT_TIMEOUT).ok()).ok_or(Silent(index))
-        };
-        let snapshots = asked.into_iter().enumerate().map(answer).collect::<Result<Vec<_>, _>>()?;
+        let (snapshots, loss) = (self.snapshots()?, self.loss.get());
         let parts = Parts {
             config: &self.config,
             blocks: self.blocks,
@@ -69,9 +87,36 @@ impl<C> Collector<C> {
             warm_blocks: self.warm_blocks.as_deref(),
             snapshots: &snapshots,
             view: &self.view.get(),
+            loss: loss.as_ref(),
             uptime: self.started.elapsed(),
         };
         Ok(parts.status())
+    }
+
+    /// The places of the tenants, in the order of the configuration.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// The ranges of a volume that the cache device alone has, and cannot give.
+    ///
+    /// # Errors
+    /// Where there is no such volume, or its reactor does not answer.
+    pub fn lost(&self, name: &str) -> Result<VolumeLoss, Refusal> {
+        control::lost(&self.config, &self.places, &self.reactors, name)
+    }
+
+    /// What each reactor tells of itself now.
+    ///
+    /// # Errors
+    /// When one does not answer within a second.
+    pub fn snapshots(&self) -> Result<Vec<ReactorSnapshot>, Silent> {
+        // All are asked before any is waited for.
+        let asked: Vec<_> = self.reactors.iter().map(Handle::snapshot).collect();
+        let answer = |(index, asked): (usize, Result<Receiver<ReactorSnapshot>, _>)| {
+            asked.ok().and_then(|answer| answer.recv_timeout(SNAPSHOT_TIMEOUT).ok()).ok_or(Silent(index))
+        };
+        asked.into_iter().enumerate().map(answer).collect()
     }
 }
 
@@ -83,16 +128,21 @@ struct Parts<'a> {
     warm_blocks: Option<&'a [u32]>,
     snapshots: &'a [ReactorSnapshot],
     view: &'a LoopView,
+    loss: Option<&'a Loss>,
     uptime: Duration,
 }
 
 impl Parts<'_> {
     fn status(&self) -> Status {
         let Self { config, view, snapshots, .. } = *self;
+        let block_bytes = config.cache.block_bytes;
         let known = config.tenants.iter().zip(self.places).zip(&view.standings).enumerate();
         let tenant = |(index, ((tenant, place), standing)): (usize, ((&TenantConfig, &Place), &Standing))| {
             let warm_blocks = self.warm_blocks.and_then(|warm| warm.get(index).copied()).unwrap_or(0);
-            Some(TenantStatus { warm_blocks, ..tenant_status(tenant, *place, snapshots, standing)? })
+            Some(TenantStatus {
+                warm_blocks,
+                ..tenant_status(tenant, *place, snapshots, standing, block_bytes, self.loss)?
+            })
         };
         let tenants: Vec<_> = known.filter_map(tenant).collect();
         Status {
@@ -135,6 +185,7 @@ impl Parts<'_> {
             kept: self.warm_blocks.is_some(),
             warm_blocks: tenants.iter().map(|tenant| tenant.warm_blocks).sum(),
             ssd_write_bytes: written,
+            loss_file: self.loss.map(|_| self.config.loss_file().display().to_string()),
         }
     }
 }
@@ -162,18 +213,25 @@ fn tenant_status(
     place: Place,
     snapshots: &[ReactorSnapshot],
     standing: &Standing,
+    block_bytes: u32,
+    loss: Option<&Loss>,
 ) -> Option<TenantStatus> {
     let reactor = snapshots.get(place.reactor)?;
     let now = reactor.tenants.iter().find(|tenant| tenant.tenant == place.tenant)?;
     let volumes = reactor.volumes.iter().filter(|volume| volume.tenant == place.tenant);
-    let volumes =
-        config.volumes.iter().zip(volumes).map(|(config, now)| volume_status(config, now)).collect();
+    let volumes: Vec<VolumeStatus> = config
+        .volumes
+        .iter()
+        .zip(volumes)
+        .map(|(config, now)| volume_status(config, now, block_bytes, loss))
+        .collect();
     Some(TenantStatus {
         replacement: config.caching.policy().to_string(),
         admission: config.caching.admission().to_string(),
         decision: decision_status(standing),
         urd_blocks: standing.urd_blocks,
         trd_blocks: standing.trd_blocks,
+        dirty_bytes: u64::from(now.dirty_blocks) * u64::from(block_bytes),
         volumes,
         ..counters(&config.name, now)
     })
@@ -187,6 +245,7 @@ fn counters(name: &str, now: &TenantSnapshot) -> TenantStatus {
         quota_blocks: now.quota_blocks,
         occupied_blocks: now.occupied_blocks,
         dirty_blocks: now.dirty_blocks,
+        dirty_bytes: 0,
         warm_blocks: 0,
         write_policy: now.write_policy.as_str().into(),
         replacement: String::new(),
@@ -219,7 +278,13 @@ fn decision_status(Standing { epoch, decision, .. }: &Standing) -> DecisionStatu
     }
 }
 
-fn volume_status(config: &VolumeConfig, now: &VolumeSnapshot) -> VolumeStatus {
+fn volume_status(
+    config: &VolumeConfig,
+    now: &VolumeSnapshot,
+    block_bytes: u32,
+    loss: Option<&Loss>,
+) -> VolumeStatus {
+    let lost = loss.and_then(|loss| loss.volumes.iter().find(|lost| lost.volume == config.name));
     VolumeStatus {
         name: config.name.clone(),
         backing: config.backing.to_string(),
@@ -227,6 +292,14 @@ fn volume_status(config: &VolumeConfig, now: &VolumeSnapshot) -> VolumeStatus {
         size_bytes: now.info.bytes,
         backing_read_latency_seconds: seconds(now.backing.read_mean_ns()),
         backing_write_latency_seconds: seconds(now.backing.write_mean_ns()),
+        state: if now.failed { VolumeState::Failed } else { VolumeState::Ok },
+        dirty_blocks: now.dirty_blocks,
+        dirty_bytes: u64::from(now.dirty_blocks) * u64::from(block_bytes),
+        draining: now.draining.as_str().into(),
+        slow_cache: now.slow_cache,
+        backing_failing_seconds: now.backing_failing.map(|time| time.as_secs_f64()),
+        lost_bytes: lost.map_or(0, VolumeLoss::bytes),
+        lost_ranges: lost.map_or(0, |lost| lost.ranges.len() as u64),
     }
 }
 
@@ -278,6 +351,11 @@ mod tests {
             tenant: TenantId(*tenant),
             info: VolumeInfo { bytes: *bytes, min_block: 512, preferred_block: 4096, read_only: false },
             backing: DeviceStats { reads: 2, read_ns: 3_000_000, ..DeviceStats::default() },
+            dirty_blocks: 3,
+            draining: larder_engine::Drain::Once,
+            slow_cache: false,
+            failed: *bytes == 1024,
+            backing_failing: (*bytes == 2048).then_some(Duration::from_secs(8)),
         };
         ReactorSnapshot {
             tenants: tenants.iter().enumerate().map(tenant).collect(),
@@ -302,7 +380,17 @@ mod tests {
         let view = LoopView { epoch: 4, standings: vec![standing(1), standing(2)], memory_bytes: 5 };
         let (places, uptime) = (&[place(1), place(0)][..], Duration::from_secs(2));
         let warm_blocks = Some(&[30, 10][..]);
-        Parts { config: &config, blocks: 255, places, warm_blocks, snapshots, view: &view, uptime }.status()
+        Parts {
+            config: &config,
+            blocks: 255,
+            places,
+            warm_blocks,
+            snapshots,
+            view: &view,
+            loss: None,
+            uptime,
+        }
+        .status()
     }
 
     #[test]
@@ -329,6 +417,9 @@ mod tests {
             (a.warm_blocks, b.warm_blocks, status.cache.warm_blocks, status.cache.kept),
             (30, 10, 40, true)
         );
+        let of = |volume: &VolumeStatus| (volume.state, volume.dirty_bytes, volume.backing_failing_seconds);
+        assert_eq!(of(&a.volumes[0]), (VolumeState::Ok, 12_288, Some(8.0)));
+        assert_eq!(of(&b.volumes[1]), (VolumeState::Failed, 12_288, None));
         assert_eq!((a.urd_blocks, a.trd_blocks, a.decision.epoch, a.ssd_writes.total), (7, 9, 4, 3));
     }
 

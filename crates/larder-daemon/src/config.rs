@@ -27,6 +27,9 @@ pub const DEFAULT_CONFIG_PATH: &str = "/etc/larder/larder.toml";
 /// Where the control socket is unless the configuration says otherwise.
 pub const DEFAULT_CONTROL_SOCKET: &str = "/run/larder/larder.sock";
 
+/// Where it is written down what a failed cache device alone has, if nothing else is configured, and the cache is a device.
+pub const LOSS_FOLDER: &str = "/var/lib/larder";
+
 /// The longest path that a unix socket can be bound to: `sun_path` is 108 bytes with its final zero.
 pub const UNIX_PATH_BYTES_MAX: usize = 107;
 
@@ -96,6 +99,8 @@ pub struct ControlConfig {
     /// How many reactors serve the volumes; `None` for one where the cache is kept, else for one per core. Never more than
     /// there are tenants.
     pub reactors: Option<u32>,
+    /// Where it is written down what a failed cache device alone has; `None` for [`Config::loss_file`]'s choice.
+    pub loss_file: Option<PathBuf>,
 }
 
 /// A group of the host's users.
@@ -242,6 +247,24 @@ impl Config {
     /// When the text says something that cannot be served.
     pub fn parse(file: &Path, base: &Path, text: &str) -> Result<Self, ConfigError> {
         Ok(decode::config(reader::Source { file, text }, base)?)
+    }
+
+    /// The file that says what a failed cache device alone has: as configured, else beside a cache file (`cache.img.loss.json`), or for a device
+    /// (`/dev/nvme0n1`) in [`LOSS_FOLDER`] (`dev-nvme0n1.loss.json`).
+    pub fn loss_file(&self) -> PathBuf {
+        if let Some(path) = &self.control.loss_file {
+            return path.clone();
+        }
+        let path = &self.cache.path;
+        let mut name = match path.strip_prefix("/dev") {
+            Ok(device) => {
+                let flat = format!("dev-{}", device.display().to_string().replace('/', "-"));
+                Path::new(LOSS_FOLDER).join(flat).into_os_string()
+            }
+            Err(_) => path.clone().into_os_string(),
+        };
+        name.push(".loss.json");
+        name.into()
     }
 
     /// The volumes of all tenants, in the order of the file.

@@ -16,11 +16,13 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
+use crate::control::Request;
+
 /// Clients served at a time; one more is turned away.
 pub const CLIENTS_MAX: usize = 16;
 
 /// The longest request line, with its line end.
-pub const REQUEST_BYTES_MAX: usize = 64;
+pub const REQUEST_BYTES_MAX: usize = 512;
 
 /// How long a client may take to ask, and again to take the answer.
 pub const TIMEOUT: Duration = Duration::from_secs(2);
@@ -246,7 +248,8 @@ fn serve_client(mut stream: UnixStream, answer: &Answer) -> io::Result<()> {
 
 /// What is answered to a request that we do not know.
 fn unknown(line: &str) -> String {
-    serde_json::json!({ "error": format!("unknown request {line:?}; known requests are \"status\"") })
+    let known = Request::WORDS;
+    serde_json::json!({ "error": format!("unknown request {line:?}; known requests are: {known}") })
         .to_string()
 }
 
@@ -325,12 +328,20 @@ impl AskError {
 /// # Errors
 /// When nobody listens there, or no answer comes within a few seconds.
 pub fn ask(path: &Path, request: &str) -> Result<String, AskError> {
+    // The daemon has its own timeouts: twice their sum is generous.
+    ask_within(4 * TIMEOUT, path, request)
+}
+
+/// The same for a request whose answer may take this long.
+///
+/// # Errors
+/// When nobody listens there, or no answer comes.
+pub fn ask_within(patience: Duration, path: &Path, request: &str) -> Result<String, AskError> {
     let mut stream = UnixStream::connect(path)
         .map_err(|source| AskError::Unreachable { path: path.to_owned(), source })?;
     let mut exchange = || {
         write_all(&mut stream, format!("{request}\n").as_bytes(), Instant::now() + TIMEOUT)?;
-        // The daemon has its own timeouts: twice their sum is generous.
-        stream.set_read_timeout(Some(4 * TIMEOUT))?;
+        stream.set_read_timeout(Some(patience))?;
         let mut answer = String::new();
         (&stream).take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
         if answer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(answer) }

@@ -2,14 +2,17 @@
 //!
 //! [`config`] says what `larder.toml` may say. [`server`] checks it against the machine, starts the reactors, and stops
 //! them. [`warm_start`] says what tenants begin with where the cache was kept. [`analyzer`] is the thread around the loop of an epoch ([`epoch`] decides, [`actuator`] puts the decisions into
-//! steps). [`collector`] puts the [`status`] together that the [`control_socket`] tells.
+//! steps). [`collector`] puts the [`status`] together that the [`control_socket`] tells; [`control`] has what else it can be asked. [`keeper`] looks after a cache device that fails and comes back; [`loss`] is what it alone has.
 
 pub mod actuator;
 pub mod analyzer;
 pub mod collector;
 pub mod config;
+pub mod control;
 pub mod control_socket;
 pub mod epoch;
+pub mod keeper;
+pub mod loss;
 pub mod placement;
 pub mod server;
 pub mod status;

@@ -63,6 +63,9 @@ pub struct CacheStatus {
     /// Bytes written to the SSD, by cause: those of all tenants, and the cache's own records (`metadata`), which belong to none.
     #[serde(default)]
     pub ssd_write_bytes: SsdWrites,
+    /// Where the device has failed: the file with the ranges of the volumes that it alone has; else `null`.
+    #[serde(default)]
+    pub loss_file: Option<String>,
 }
 
 /// The health of the cache device.
@@ -99,10 +102,13 @@ pub struct TenantStatus {
     pub occupied_blocks: u32,
     /// Blocks that are newer on the cache device than on the backing.
     pub dirty_blocks: u32,
+    /// The same in bytes.
+    #[serde(default)]
+    pub dirty_bytes: u64,
     /// Blocks that were cached already when the daemon started, and still could be used.
     #[serde(default)]
     pub warm_blocks: u32,
-    /// The policy in force: `wt` or `ro`.
+    /// The policy in force: `wb`, `wt` or `ro`.
     pub write_policy: String,
     /// Which of its blocks leaves: `lru`, `arc` ...
     pub replacement: String,
@@ -229,6 +235,51 @@ pub struct VolumeStatus {
     pub backing_read_latency_seconds: Option<f64>,
     /// Mean time of a write to the backing.
     pub backing_write_latency_seconds: Option<f64>,
+    /// Is it served?
+    #[serde(default)]
+    pub state: VolumeState,
+    /// Blocks that are newer on the cache device than on the backing: they wait to be written back.
+    #[serde(default)]
+    pub dirty_blocks: u32,
+    /// The same in bytes.
+    #[serde(default)]
+    pub dirty_bytes: u64,
+    /// `off`; `once` while all that is dirty is written back; `on` while it is and nothing becomes dirty, `done` when the backing has all of it.
+    #[serde(default)]
+    pub draining: String,
+    /// The cache device is slower than the backing: reads of clean blocks pass it by until it is faster again.
+    #[serde(default)]
+    pub slow_cache: bool,
+    /// Seconds since writing back first failed, about, where the backing fails and blocks wait; else `null`.
+    #[serde(default)]
+    pub backing_failing_seconds: Option<f64>,
+    /// Bytes that only the failed cache device has, in a volume that has failed.
+    #[serde(default)]
+    pub lost_bytes: u64,
+    /// The number of ranges that they are; `larder status --lost VOLUME` lists them.
+    #[serde(default)]
+    pub lost_ranges: u64,
+}
+
+/// Whether a volume is served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VolumeState {
+    /// It is.
+    #[default]
+    Ok,
+    /// It is not: the cache device failed with data that the backing does not have. Every request fails.
+    Failed,
+}
+
+impl VolumeState {
+    /// The name in the JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 #[cfg(test)]
@@ -244,6 +295,14 @@ mod tests {
             size_bytes: 1 << 30,
             backing_read_latency_seconds: Some(0.006),
             backing_write_latency_seconds: None,
+            state: VolumeState::Ok,
+            dirty_blocks: 7,
+            dirty_bytes: 28_672,
+            draining: "off".into(),
+            slow_cache: false,
+            backing_failing_seconds: None,
+            lost_bytes: 0,
+            lost_ranges: 0,
         };
         let decision =
             DecisionStatus { epoch: 3, quota_blocks: 2048, write_policy: "wt".into(), reason: "fits".into() };
@@ -252,6 +311,7 @@ mod tests {
             quota_blocks: 2048,
             occupied_blocks: 1000,
             dirty_blocks: 0,
+            dirty_bytes: 0,
             warm_blocks: 900,
             write_policy: "wt".into(),
             replacement: "lru".into(),
@@ -287,6 +347,7 @@ mod tests {
             kept: true,
             warm_blocks: 900,
             ssd_write_bytes: SsdWrites::new(16_384, 20_480, 0, 512),
+            loss_file: None,
         };
         Status {
             version: "0.1.0".into(),

@@ -6,6 +6,7 @@ use crate::frontend::VolumeInfo;
 use crate::lane::Lane;
 use crate::mailbox::Waker;
 use crate::nbd_backing::{NbdBacking, NbdError, NbdRunner};
+use larder_engine::IoError;
 use larder_nbd::{Uri, UriError};
 use std::io;
 use std::path::Path;
@@ -99,6 +100,13 @@ impl Backing {
 pub(crate) enum Device {
     File(Box<FileRunner>),
     Nbd(Box<NbdRunner>),
+    /// A cache device that was let go of.
+    Gone {
+        /// The reactor's name for it.
+        index: usize,
+        /// Where it was.
+        name: String,
+    },
 }
 
 impl Device {
@@ -112,6 +120,10 @@ impl Device {
         match self {
             Self::File(file) => file.start(command, lane),
             Self::Nbd(nbd) => nbd.start(command),
+            Self::Gone { index, .. } => {
+                let Command { ticket, kind, .. } = command;
+                Some(Ended { device: *index, ticket, kind, result: Err(IoError::Io) })
+            }
         }
     }
 
@@ -120,6 +132,7 @@ impl Device {
         match self {
             Self::File(file) => file.device.path().display().to_string(),
             Self::Nbd(nbd) => nbd.name(),
+            Self::Gone { name, .. } => name.clone(),
         }
     }
 

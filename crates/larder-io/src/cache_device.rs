@@ -5,6 +5,7 @@
 //! of header, then slots of one block each; it is cold at each start. One is kept over stops and crashes (`docs/FORMAT.md`): its metadata
 //! comes before the slots, and a start goes on with what it recovers.
 
+mod again;
 mod error;
 mod header;
 mod kept;
@@ -56,6 +57,8 @@ enum Next {
     GoOn(Box<Recovered>),
     /// A repair that gives up clean blocks.
     Mend(Box<Recovered>),
+    /// A repair that gives up all clean blocks.
+    Distrust(Box<Recovered>),
 }
 
 impl CachePlan {
@@ -128,7 +131,7 @@ impl CachePlan {
     /// What it goes on with; `None` where it will be empty.
     pub fn recovered(&self) -> Option<&Recovered> {
         match &self.next {
-            Next::GoOn(recovered) | Next::Mend(recovered) => Some(recovered),
+            Next::GoOn(recovered) | Next::Mend(recovered) | Next::Distrust(recovered) => Some(recovered),
             Next::Header | Next::Make { .. } => None,
         }
     }
@@ -148,6 +151,10 @@ impl CachePlan {
             Next::GoOn(recovered) => Ok((device, Some(recovered))),
             Next::Mend(_) => {
                 let recovered = kept::mend(&device)?;
+                Ok((device, Some(Box::new(recovered))))
+            }
+            Next::Distrust(recovered) => {
+                let recovered = again::distrust(&device, &recovered)?;
                 Ok((device, Some(Box::new(recovered))))
             }
         });
@@ -187,7 +194,7 @@ fn after(sound: Sound, spec: &CacheSpec, device: &FileDevice, keep: bool) -> Res
 /// Blocks that a device will hold, if it is large enough and can grow as far as it has to.
 fn blocks_on(spec: &CacheSpec, device: &FileDevice, next: &Next) -> Result<u32, CacheError> {
     let bytes = device.bytes();
-    if let Next::GoOn(recovered) | Next::Mend(recovered) = next {
+    if let Next::GoOn(recovered) | Next::Mend(recovered) | Next::Distrust(recovered) = next {
         return Ok(recovered.superblock().layout.slots());
     }
     if let Next::Make { may_grow: true } = next {

@@ -3,6 +3,8 @@
 //! Replies are queued here, and handed to the frontend by the loop: nothing calls back from inside a call.
 
 mod metadata;
+mod slow;
+mod swap;
 
 use crate::backing::Device;
 use crate::cache_device::HEADER_BYTES;
@@ -20,6 +22,8 @@ use larder_engine::{
 };
 use slab::Slab;
 use std::collections::{HashMap, VecDeque};
+
+pub(crate) use swap::Another;
 
 /// Guest requests that a reactor holds at most; beyond it they fail at once. Far above what frontends let in.
 const REQUESTS_MAX: usize = 65_536;
@@ -66,6 +70,8 @@ pub(crate) struct Driver {
     ended: VecDeque<Ended>,
     /// Time on the reactor's clock, renewed once per turn of the loop.
     pub now_ns: u64,
+    /// How fast the devices were.
+    looks: slow::Looks,
     /// The reactor's own flushes.
     closing: ClosingFlushes,
     /// The cache is to stop cleanly.
@@ -99,6 +105,7 @@ impl Driver {
             replies: VecDeque::new(),
             ended: VecDeque::new(),
             now_ns: 0,
+            looks: slow::Looks::default(),
             closing: ClosingFlushes::default(),
             stopping: false,
         }
@@ -424,7 +431,7 @@ impl Driver {
                 let len = len.min(nbd.bytes().saturating_sub(offset));
                 into.extend((len > 0).then_some(Extent { len, hole: false }));
             }
-            None => {}
+            Some(Device::Gone { .. }) | None => {}
         }
     }
 

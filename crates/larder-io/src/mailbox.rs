@@ -1,11 +1,14 @@
 //! How other threads reach a reactor: a bounded queue of commands, and a wake-up only where the reactor sleeps.
 
+use crate::driver::Another;
 use crate::stats::ReactorSnapshot;
-use crate::sys;
-use larder_engine::{TenantId, WritePolicy};
+use crate::{CacheDevice, SharedPool, sys};
+use larder_engine::format::{Recovered, Volume};
+use larder_engine::{OpenError, Resumed, TenantId, VolumeId, WritePolicy};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
@@ -18,9 +21,24 @@ const COMMANDS_MAX: usize = 4096;
 pub(crate) enum ReactorCommand<C> {
     SetQuota { tenant: TenantId, blocks: u32 },
     SetWritePolicy { tenant: TenantId, policy: WritePolicy },
+    Drain { volume: VolumeId, how: DrainCommand },
     Snapshot(mpsc::Sender<ReactorSnapshot>),
+    LostRanges { volume: VolumeId, answer: mpsc::Sender<Vec<Range<u64>>> },
+    DetachCache,
+    AttachCache { another: Box<Another>, answer: mpsc::Sender<Result<Resumed, AttachError>> },
     Frontend(C),
     Stop { within: Duration },
+}
+
+/// What is to become of a volume's dirty blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrainCommand {
+    /// All of them are written back once.
+    Once,
+    /// They are written back, and there are none from then on.
+    On,
+    /// As before.
+    Off,
 }
 
 /// A command did not reach the reactor.
@@ -32,6 +50,32 @@ pub enum HandleError {
     /// Too many commands wait.
     #[error("the reactor is behind: {COMMANDS_MAX} commands wait")]
     Full,
+}
+
+/// A reactor cannot go on with a cache. It goes on without.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// It still has another one.
+    #[error("the cache device is in use, or operations on it have not ended yet")]
+    InUse,
+    /// It is about to end.
+    #[error("the daemon is stopping")]
+    Stopping,
+    /// Guests' requests did not end in time.
+    #[error("requests on the backings did not end in time: a backing is slow, or hangs")]
+    Busy,
+    /// The device cannot write so small pieces as the one before.
+    #[error("the cache device's sectors are larger than those of the one before")]
+    Sectors,
+    /// There is no other handle on the device.
+    #[error("cannot open the cache device for a reactor: {0}")]
+    Clone(#[source] io::Error),
+    /// What the cache holds cannot be gone on with.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The reactor does not take commands.
+    #[error(transparent)]
+    Handle(#[from] HandleError),
 }
 
 /// Tells a reactor what to do, from any thread. Cheap to clone.
@@ -89,11 +133,45 @@ impl<C> Handle<C> {
         self.send(ReactorCommand::SetWritePolicy { tenant, policy })
     }
 
+    /// Write back a volume's dirty blocks, or no longer. Unknown volumes are ignored.
+    pub fn drain(&self, volume: VolumeId, how: DrainCommand) -> Result<(), HandleError> {
+        self.send(ReactorCommand::Drain { volume, how })
+    }
+
     /// Ask for a snapshot; it comes through the receiver, which hangs up if the reactor ends first. The monitor's batch is
     /// handed on before.
     pub fn snapshot(&self) -> Result<mpsc::Receiver<ReactorSnapshot>, HandleError> {
         let (sender, receiver) = mpsc::channel();
         self.send(ReactorCommand::Snapshot(sender))?;
+        Ok(receiver)
+    }
+
+    /// Ask for the byte ranges of a volume that only the cache device has, or had: sorted, apart from each other.
+    pub fn lost_ranges(&self, volume: VolumeId) -> Result<mpsc::Receiver<Vec<Range<u64>>>, HandleError> {
+        let (answer, receiver) = mpsc::channel();
+        self.send(ReactorCommand::LostRanges { volume, answer })?;
+        Ok(receiver)
+    }
+
+    /// Use the cache device no more, and close it when nothing is in flight on it: [`ReactorSnapshot::cache_closed`] tells. Volumes of which it has
+    /// dirty blocks fail.
+    pub fn detach_cache(&self) -> Result<(), HandleError> {
+        self.send(ReactorCommand::DetachCache)
+    }
+
+    /// Go on with a cache that was opened anew, after [`Handle::detach_cache`]. `kept` is what it was recovered to hold (no clean block that could be
+    /// used), and its volumes in the order in which they were added; `None` for a cache that is not kept. Guests wait until all that is under way
+    /// has ended. How it went comes through the receiver.
+    pub fn attach_cache(
+        &self,
+        cache: &CacheDevice,
+        kept: Option<(Box<Recovered>, Vec<Volume>)>,
+        pool: SharedPool,
+    ) -> Result<mpsc::Receiver<Result<Resumed, AttachError>>, AttachError> {
+        let device = cache.device().try_clone().map_err(AttachError::Clone)?;
+        let (answer, receiver) = mpsc::channel();
+        let another = Box::new(Another { device, kept, pool });
+        self.send(ReactorCommand::AttachCache { another, answer })?;
         Ok(receiver)
     }
 

@@ -3,6 +3,7 @@
 mod build;
 mod run;
 mod stop;
+mod swap;
 
 pub use build::{ReactorBuilder, ReactorConfig, ReactorError, ReactorThread};
 

@@ -2,8 +2,9 @@
 
 use crate::command::CommandKind;
 use crate::frontend::VolumeInfo;
-use larder_engine::{TenantId, TenantStats, VolumeId, WritePolicy};
+use larder_engine::{Drain, SessionMark, TenantId, TenantStats, VolumeId, WritePolicy};
 use std::fmt;
+use std::time::Duration;
 
 /// Counters of one device (the cache, or a volume's backing) since the start, as this reactor used it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +74,10 @@ pub struct ReactorSnapshot {
     pub cache: DeviceStats,
     /// The cache device failed too often: this reactor no longer uses it.
     pub cache_failed: bool,
+    /// It has let go of the device.
+    pub cache_closed: bool,
+    /// The session of a cache that is kept, or the last one.
+    pub session: Option<SessionMark>,
     /// Bytes of the cache's own records written to its device since the start.
     pub metadata_bytes: u64,
     /// Guest requests and fills in flight.
@@ -113,6 +118,16 @@ pub struct VolumeSnapshot {
     pub info: VolumeInfo,
     /// Its backing.
     pub backing: DeviceStats,
+    /// Blocks newer on the cache device than on the backing.
+    pub dirty_blocks: u32,
+    /// How far it is with being drained.
+    pub draining: Drain,
+    /// The cache device has failed with data that the backing does not have: nothing is served.
+    pub failed: bool,
+    /// The cache device is slower than the backing: reads of clean blocks pass it by.
+    pub slow_cache: bool,
+    /// For how long nothing could be written back, about, where the backing fails.
+    pub backing_failing: Option<Duration>,
 }
 
 /// A device that was not done when its reactor had to end.

@@ -1,8 +1,9 @@
-//! `larder cache`: make, look at, repair and empty a cache that no daemon has open.
+//! `larder cache`: make, look at, repair and empty a cache that no daemon has open; and have a daemon use one again.
 //!
 //! Exit codes: 0 when all is well, 1 when it is not (`check` has findings; `repair` was not told that it may; dirty blocks
 //! remain after `writeback`), 2 when nothing could be done.
 
+mod attach;
 mod bar;
 mod check;
 mod damage;
@@ -37,6 +38,7 @@ const TROUBLE: u8 = 2;
 /// Do what the options say.
 pub fn run(command: &CacheCommand) -> ExitCode {
     let outcome = match command {
+        CacheCommand::Attach(daemon) => attach::run(daemon),
         CacheCommand::Format(options) => format::run(options),
         CacheCommand::Info(options) => info::run(options),
         CacheCommand::Check(options) => check::run(options),

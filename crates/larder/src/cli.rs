@@ -33,6 +33,12 @@ pub enum Command {
     Serve(Serve),
     /// Show what a running daemon does: sizes, hit ratios, SSD writes, decisions and their reasons.
     Status(Status),
+    /// Have a running daemon write all dirty blocks of a tenant or a volume to their backings, and wait until they are durable there.
+    ///
+    /// Meanwhile writes go to backing and cache; then write-back goes on as before. Interrupted (Ctrl-C), the daemon goes on without telling.
+    Flush(Flush),
+    /// The same, and nothing becomes dirty again until --off, or the daemon's next start: before a backing is moved or the cache device pulled.
+    Drain(Drain),
     /// Make, look at, repair and empty a cache that no daemon has open.
     Cache(CacheOptions),
     /// Look at block traces, convert them, cut them up and put them together.
@@ -68,12 +74,48 @@ pub struct Status {
     /// Print the JSON object instead of tables: sizes in bytes or blocks as the keys say, latencies in seconds.
     #[arg(long)]
     pub json: bool,
+    /// List the byte ranges of this volume that a failed cache device alone has, or that cannot be read from the cache: first byte and length, one range a line.
+    #[arg(long, value_name = "VOLUME")]
+    pub lost: Option<String>,
+    /// The daemon.
+    #[command(flatten)]
+    pub daemon: Daemon,
+}
+
+/// Which daemon is asked.
+#[derive(Debug, Args)]
+pub struct Daemon {
     /// The daemon's configuration, which names its control socket [default: /etc/larder/larder.toml, where it exists].
     #[arg(short, long, value_name = "FILE", conflicts_with = "socket")]
     pub config: Option<PathBuf>,
     /// The daemon's control socket [default: the one that the configuration names].
     #[arg(short, long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+}
+
+/// Options of `larder flush`.
+#[derive(Debug, Args)]
+pub struct Flush {
+    /// A tenant or a volume; TENANT/VOLUME where both have the name.
+    #[arg(value_name = "TENANT|VOLUME")]
+    pub name: String,
+    /// The daemon.
+    #[command(flatten)]
+    pub daemon: Daemon,
+}
+
+/// Options of `larder drain`.
+#[derive(Debug, Args)]
+pub struct Drain {
+    /// A tenant or a volume; TENANT/VOLUME where both have the name.
+    #[arg(value_name = "TENANT|VOLUME")]
+    pub name: String,
+    /// Let blocks become dirty again.
+    #[arg(long)]
+    pub off: bool,
+    /// The daemon.
+    #[command(flatten)]
+    pub daemon: Daemon,
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod analyze;
 mod block;
 mod cache;
 mod cli;
+mod drain;
 mod head;
 mod input;
 mod metered;
@@ -44,6 +45,8 @@ fn run(cli: &Cli) -> Result<ExitCode, Problem> {
     match &cli.command {
         Command::Serve(options) => serve(options),
         Command::Status(options) => status::show(options),
+        Command::Flush(options) => return drain::flush(options),
+        Command::Drain(options) => return drain::drain(options),
         Command::Cache(options) => return Ok(cache::run(&options.command)),
         Command::Trace(options) => trace::run(&options.command),
         Command::Simulate(options) => simulate::run(options),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use larder_daemon::config::{Config, DEFAULT_CONFIG_PATH, DEFAULT_CONTROL_SOCKET};
 use larder_daemon::control_socket;
+use larder_daemon::loss::VolumeLoss;
 use larder_daemon::status::Status;
 
 use crate::cli;
@@ -13,12 +14,13 @@ use crate::table;
 
 /// Print the status of the daemon that the options name.
 pub fn show(options: &cli::Status) -> Result<(), Problem> {
-    let socket = socket(options)?;
-    let answer = control_socket::ask(&socket, "status")?;
-    let text = if options.json {
-        pretty(&answer, &socket)?
+    let socket = socket(&options.daemon)?;
+    let text = if let Some(volume) = &options.lost {
+        lost(&socket, volume, options.json)?
+    } else if options.json {
+        pretty(&control_socket::ask(&socket, "status")?, &socket)?
     } else {
-        table::render(&parse(&answer, &socket)?, table::terminal_width())
+        table::render(&asked(&socket)?, table::terminal_width())
     };
     match io::stdout().write_all(text.as_bytes()) {
         // The reader has seen enough (`larder status | head`).
@@ -29,32 +31,58 @@ pub fn show(options: &cli::Status) -> Result<(), Problem> {
     }
 }
 
+/// The ranges that a volume lacks.
+fn lost(socket: &Path, volume: &str, json: bool) -> Result<String, Problem> {
+    let answer = control_socket::ask(socket, &format!("lost {volume}"))?;
+    let refused = |what: &str| Problem::new(what, "`larder status` lists the volumes");
+    if json {
+        let value: serde_json::Value = understood(&answer, socket, refused)?;
+        return Ok(format!("{value:#}\n"));
+    }
+    let lost: VolumeLoss = understood(&answer, socket, refused)?;
+    Ok(lost.ranges.iter().map(|range| format!("{} {}\n", range.offset, range.len)).collect())
+}
+
 /// The control socket to ask.
-fn socket(options: &cli::Status) -> Result<PathBuf, Problem> {
-    if let Some(socket) = &options.socket {
+pub fn socket(daemon: &cli::Daemon) -> Result<PathBuf, Problem> {
+    if let Some(socket) = &daemon.socket {
         return Ok(socket.clone());
     }
     let default = Path::new(DEFAULT_CONFIG_PATH);
-    match &options.config {
+    match &daemon.config {
         Some(config) => Ok(Config::load(config)?.control.socket),
         None if default.exists() => Ok(Config::load(default)?.control.socket),
         None => Ok(DEFAULT_CONTROL_SOCKET.into()),
     }
 }
 
+/// The status of the daemon behind a control socket.
+pub fn asked(socket: &Path) -> Result<Status, Problem> {
+    understood(&control_socket::ask(socket, "status")?, socket, |error| untold(error, socket))
+}
+
 /// The answer as indented JSON, whatever keys it has.
 fn pretty(answer: &str, socket: &Path) -> Result<String, Problem> {
-    let value: serde_json::Value = serde_json::from_str(answer).map_err(|error| garbled(&error, socket))?;
-    if let Some(error) = value.get("error") {
-        let what = format!("the daemon cannot tell its status: {}: {error}", socket.display());
-        return Err(Problem::new(what, "try again; if it stays so, look at the daemon's log"));
-    }
+    let value: serde_json::Value = understood(answer, socket, |error| untold(error, socket))?;
     Ok(format!("{value:#}\n"))
 }
 
-fn parse(answer: &str, socket: &Path) -> Result<Status, Problem> {
-    pretty(answer, socket)?;
-    serde_json::from_str(answer).map_err(|error| garbled(&error, socket))
+/// An answer, unless it is a refusal: `refused` makes a problem of its words.
+pub fn understood<T: serde::de::DeserializeOwned>(
+    answer: &str,
+    socket: &Path,
+    refused: impl Fn(&str) -> Problem,
+) -> Result<T, Problem> {
+    let value: serde_json::Value = serde_json::from_str(answer).map_err(|error| garbled(&error, socket))?;
+    if let Some(error) = value.get("error") {
+        return Err(refused(error.as_str().unwrap_or("it does not say why")));
+    }
+    serde_json::from_value(value).map_err(|error| garbled(&error, socket))
+}
+
+fn untold(error: &str, socket: &Path) -> Problem {
+    let what = format!("the daemon cannot tell its status: {}: {error}", socket.display());
+    Problem::new(what, "try again; if it stays so, look at the daemon's log")
 }
 
 /// The daemon said something else than we understand.

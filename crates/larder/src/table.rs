@@ -4,9 +4,11 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table};
-use larder_daemon::status::{CacheStatus, Status, TenantStatus};
+use larder_daemon::status::{CacheStatus, Status, TenantStatus, VolumeState, VolumeStatus};
 use larder_daemon::units::{ExactDuration, HumanDuration, HumanSize};
 use larder_policy::spec::joined;
+
+use crate::number::grouped;
 
 /// Columns used where stdout is no terminal.
 const WIDTH: u16 = 120;
@@ -22,6 +24,7 @@ pub fn terminal_width() -> u16 {
 /// Everything, in lines of at most `width` columns where the words allow it.
 pub fn render(status: &Status, width: u16) -> String {
     let tables = [tenants(status), traffic(status), decisions(status), volumes(status)];
+    let tables = tables.into_iter().chain(write_back(status));
     let mut text = head(status);
     for mut table in tables {
         let table = table.set_width(width).to_string();
@@ -51,6 +54,12 @@ fn head(status: &Status) -> String {
         HumanSize(cache.size_bytes),
         HumanSize(cache.block_bytes.into()),
     );
+    if let Some(file) = &cache.loss_file {
+        let _ = writeln!(
+            text,
+            "what the failed device alone has is listed in {file}; `larder cache attach` when it is back"
+        );
+    }
     let _ = writeln!(text, "{}", kept(cache));
     let _ = writeln!(text, "{}", memory(cache, status.analyzer_memory_bytes));
     if status.monitor_dropped > 0 {
@@ -162,6 +171,48 @@ fn volumes(status: &Status) -> Table {
     table
 }
 
+/// The volumes of which there is something to tell: dirty blocks, draining, what has failed.
+fn write_back(status: &Status) -> Option<Table> {
+    let mut table = table(&["volume", "tenant", "dirty", "draining", "state"]);
+    for tenant in &status.tenants {
+        let told = tenant.volumes.iter().filter(|volume| volume.dirty_blocks > 0 || !is_calm(volume));
+        for volume in told {
+            table.add_row([
+                volume.name.clone(),
+                tenant.name.clone(),
+                HumanSize(volume.dirty_bytes).to_string(),
+                if volume.draining.is_empty() { "-".into() } else { volume.draining.clone() },
+                state(volume),
+            ]);
+        }
+    }
+    (!table.is_empty()).then_some(table)
+}
+
+fn is_calm(volume: &VolumeStatus) -> bool {
+    let drains = !matches!(volume.draining.as_str(), "" | "off");
+    let fails = volume.state == VolumeState::Failed || volume.backing_failing_seconds.is_some();
+    !fails && !drains && !volume.slow_cache
+}
+
+fn state(volume: &VolumeStatus) -> String {
+    match volume.backing_failing_seconds {
+        _ if volume.state == VolumeState::Failed => {
+            let (lost, ranges) = (HumanSize(volume.lost_bytes), grouped(volume.lost_ranges));
+            format!("failed: requests are refused; {lost} in {ranges} ranges are on the cache device alone")
+        }
+        Some(for_seconds) => {
+            let blocks = grouped(volume.dirty_blocks.into());
+            let time = HumanDuration(seconds(for_seconds));
+            format!("the backing fails: {blocks} blocks wait to be written back, for {time} now")
+        }
+        None if volume.slow_cache => {
+            "ok; the cache device is slower than the backing: reads pass it by".into()
+        }
+        None => volume.state.as_str().into(),
+    }
+}
+
 /// An empty table with these headings.
 fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
@@ -253,6 +304,32 @@ mod tests {
         status.cache.block_bytes = u32::MAX;
         status.tenants[0].evictions = u64::MAX;
         assert!(render(&status, 20).contains("up 0s"));
+    }
+
+    #[test]
+    fn what_waits_to_be_written_back_is_told() {
+        let mut status: Status = serde_json::from_str(STATUS).expect("a status");
+        let volume = &mut status.tenants[0].volumes[0];
+        (volume.dirty_blocks, volume.dirty_bytes, volume.draining) = (2000, 8_192_000, "once".into());
+        assert!(render(&status, WIDTH).contains(" db-root   db       7.8 MiB   once       ok\n"));
+        status.tenants[0].volumes[0].backing_failing_seconds = Some(75.0);
+        let text = render(&status, WIDTH);
+        assert!(
+            text.contains("the backing fails: 2,000 blocks wait to be written back, for 1m 15s now"),
+            "{text}"
+        );
+        status.tenants[0].volumes[0].state = VolumeState::Failed;
+        (status.tenants[0].volumes[0].lost_bytes, status.tenants[0].volumes[0].lost_ranges) = (8_192_000, 12);
+        status.cache.loss_file = Some("/srv/cache.img.loss.json".into());
+        let text = render(&status, 200);
+        assert!(
+            text.contains("failed: requests are refused; 7.8 MiB in 12 ranges are on the cache device alone"),
+            "{text}"
+        );
+        assert!(
+            text.contains("what the failed device alone has is listed in /srv/cache.img.loss.json"),
+            "{text}"
+        );
     }
 
     #[test]

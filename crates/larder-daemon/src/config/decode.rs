@@ -102,11 +102,21 @@ fn control_default() -> ControlConfig {
         min_blocks: DEFAULT_MIN_BLOCKS,
         write_threshold: DEFAULT_WRITE_THRESHOLD,
         reactors: None,
+        loss_file: None,
     }
 }
 
 fn control(table: &Table<'_>, base: &Path, keep: bool) -> Result<ControlConfig, Complaint> {
-    let known = ["socket", "socket_group", "allocator", "epoch", "min_blocks", "write_threshold", "reactors"];
+    let known = [
+        "socket",
+        "socket_group",
+        "allocator",
+        "epoch",
+        "min_blocks",
+        "write_threshold",
+        "reactors",
+        "loss_file",
+    ];
     table.allow_only(&known)?;
     let mut control = control_default();
     if let Some(field) = table.string("socket")? {
@@ -127,6 +137,7 @@ fn control(table: &Table<'_>, base: &Path, keep: bool) -> Result<ControlConfig, 
     control.write_threshold = table.ratio("write_threshold")?.unwrap_or(control.write_threshold);
     control.reactors =
         table.integer("reactors", 1, REACTORS_MAX)?.map(|field| reactors(&field, keep)).transpose()?;
+    control.loss_file = table.string("loss_file")?.map(|field| path(&field, base)).transpose()?;
     Ok(control)
 }
 

@@ -60,6 +60,19 @@ fn said(text: &str) -> String {
 }
 
 #[test]
+fn what_is_lost_is_written_beside_the_cache_and_never_on_a_device() {
+    let of = |path: &str, key: &str| {
+        let tenant = "[[tenant]]\nname = \"a\"\n[[tenant.volume]]\nname = \"v\"\nbacking = \"/b\"\nnbd = \"unix:/s\"\n";
+        let text = format!("[cache]\npath = \"{path}\"\nsize = \"1MiB\"\n[control]\n{key}\n{tenant}");
+        let config = Config::parse(Path::new("larder.toml"), Path::new("/etc"), &text).expect("valid");
+        config.loss_file().display().to_string()
+    };
+    assert_eq!(of("/srv/cache.img", ""), "/srv/cache.img.loss.json");
+    assert_eq!(of("/dev/disk/by-id/x", ""), "/var/lib/larder/dev-disk-by-id-x.loss.json");
+    assert_eq!(of("/dev/sda", "loss_file = \"here.json\""), "/etc/here.json");
+}
+
+#[test]
 fn the_documented_form_is_understood() {
     let config = parse(EXAMPLE).expect("valid");
     assert_eq!(config.cache.path, Path::new("/var/lib/larder/cache.img"));
@@ -101,6 +114,7 @@ fn what_is_left_out_has_its_default() {
         min_blocks: 1000,
         write_threshold: 0.5,
         reactors: None,
+        loss_file: None,
     };
     assert_eq!(config.control, control);
     assert_eq!((config.tenants[0].quota_bytes, config.tenants[0].write_policy), (None, PolicyChoice::Auto));
@@ -234,6 +248,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                 min_blocks,
                 write_threshold,
                 reactors,
+                loss_file: (min_blocks % 2 == 0).then(|| "/var/lib/larder/x.json".into()),
             }
         });
     (cache, control, any_tenants()).prop_map(|(cache, mut control, tenants)| {

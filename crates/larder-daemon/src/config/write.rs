@@ -32,6 +32,9 @@ impl fmt::Display for Config {
         if let Some(reactors) = control.reactors {
             writeln!(f, "reactors = {reactors}")?;
         }
+        if let Some(path) = &control.loss_file {
+            writeln!(f, "loss_file = {}", quoted(path.display()))?;
+        }
         tenants.iter().try_for_each(|tenant| write_tenant(f, tenant))
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use larder_alloc::{Allocator, ConfiguredPolicy, Eci, Static, WritePolicy};
 use larder_engine::format::{Recovered, Volume};
-use larder_io::{Backing, CacheError, CachePlan, CacheSpec, FileDevice};
+use larder_io::{Backing, CacheError, CachePlan, CacheSpec, FileDevice, OpenError};
 
 use super::ServeError;
 use crate::config::{
@@ -19,6 +19,7 @@ use crate::config::{
 };
 use crate::control_socket;
 use crate::epoch::{EpochLoop, LoopConfig, LoopTenant};
+use crate::loss::Loss;
 
 /// How long to wait for locks that somebody holds. The kernel closes the files of a daemon that was killed only after it
 /// has wound its rings down, which may be after its process is gone: a restart at once must not fail for that.
@@ -37,6 +38,8 @@ pub(super) struct Checked {
     pub plan: CachePlan,
     /// The loop at its start, for the blocks that the device has.
     pub epochs: EpochLoop,
+    /// There is a file that says what a failed cache device alone has: it is not needed any more.
+    pub given_up: bool,
 }
 
 impl Checked {
@@ -55,14 +58,16 @@ impl Checked {
                 lock(volume, device, free_by)?;
             }
         }
-        let plan = cache_plan(&config.cache, free_by)?;
+        let loss = Loss::load(&config.loss_file())?;
+        let given_up = loss.is_some();
+        let plan = cache_plan(config, loss, free_by)?;
         let mut epochs = epoch_loop(config, plan.blocks())?;
         let known = config.volumes().zip(backings.iter().flatten());
         let volumes: Vec<Volume> = known.map(|(volume, backing)| identified(volume, backing)).collect();
         if let Some(recovered) = plan.recovered() {
             epochs.start_warm(&held_blocks(config, &volumes, recovered));
         }
-        Ok(Self { backings, volumes, plan, epochs })
+        Ok(Self { backings, volumes, plan, epochs, given_up })
     }
 }
 
@@ -157,12 +162,32 @@ fn lock(volume: &VolumeConfig, device: &FileDevice, free_by: Instant) -> Result<
     }
 }
 
-/// Check the cache device.
-fn cache_plan(cache: &CacheConfig, free_by: Instant) -> Result<CachePlan, ServeError> {
-    let (path, size, block_bytes) = (&cache.path, cache.size_bytes, cache.block_bytes);
-    let look = if cache.keep { CachePlan::check_kept } else { CachePlan::check };
-    let check = || look(CacheSpec { path: path.clone(), size, block_bytes });
-    Ok(until_free(free_by, check, |error| matches!(error, CacheError::InUse { .. }))?)
+/// Check the cache device. Where one has failed before, it has to be that one, if it alone has data; and no clean block of it is trusted.
+fn cache_plan(config: &Config, loss: Option<Loss>, free_by: Instant) -> Result<CachePlan, ServeError> {
+    let CacheConfig { path, size_bytes: size, block_bytes, keep } = config.cache.clone();
+    let spec = CacheSpec { path, size, block_bytes };
+    let is_taken = |error: &CacheError| matches!(error, CacheError::InUse { .. });
+    if let Some(loss) = loss {
+        let missing =
+            |why| Err(ServeError::CacheGone { loss: Box::new(loss.clone()), file: config.loss_file(), why });
+        let again = match loss.mark().filter(|_| keep) {
+            Some(mark) => until_free(free_by, || CachePlan::check_again(spec.clone(), mark), is_taken),
+            None => Err(CacheError::Another { path: spec.path.clone() }),
+        };
+        match again {
+            Ok(plan) => return Ok(plan),
+            Err(error) if !is_elsewhere(&error) => return Err(error.into()),
+            Err(error) if !loss.volumes.is_empty() => return missing(error),
+            Err(_) => {}
+        }
+    }
+    let look = if keep { CachePlan::check_kept } else { CachePlan::check };
+    Ok(until_free(free_by, || look(spec.clone()), is_taken)?)
+}
+
+/// True if what is there is not the cache that was looked for.
+fn is_elsewhere(error: &CacheError) -> bool {
+    matches!(error, CacheError::Another { .. } | CacheError::Open(OpenError::Missing { .. }))
 }
 
 /// Try until it is no longer `taken`, or the time is up.

@@ -1,6 +1,7 @@
 //! Why the daemon does not serve, each with what the operator can do.
 
 use std::io;
+use std::path::PathBuf;
 
 use larder_alloc::AllocError;
 use larder_export::nbd;
@@ -8,6 +9,8 @@ use larder_io::{BackingError, CacheError, OpenError, ReactorError, UnfinishedDev
 use thiserror::Error;
 
 use crate::control_socket;
+use crate::loss::{Loss, LossError, VolumeLoss};
+use crate::units::HumanSize;
 
 /// Why the daemon does not start, or does not go on.
 #[derive(Debug, Error)]
@@ -39,6 +42,19 @@ pub enum ServeError {
     /// The cache device cannot be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
+    /// A cache device has failed, and is not there, though it alone has data of volumes.
+    #[error("{why}; it failed with data that no backing has: {}", lost_of(loss))]
+    CacheGone {
+        /// What it alone has.
+        loss: Box<Loss>,
+        /// The file that says so.
+        file: PathBuf,
+        /// Why it is not there.
+        why: CacheError,
+    },
+    /// The file that says so cannot be read.
+    #[error(transparent)]
+    Loss(#[from] LossError),
     /// The quotas do not fit the device.
     #[error("the cache device is smaller than the quotas: {0}")]
     Quotas(#[from] AllocError),
@@ -81,6 +97,12 @@ impl ServeError {
                 format!("create the directory: mkdir -p {}", path.display())
             }
             Self::Cache(error) => error.remedy(),
+            Self::CacheGone { loss, file, .. } => format!(
+                "bring back {} as it was; {} lists the ranges; to give them up for good, remove that file",
+                loss.cache,
+                file.display()
+            ),
+            Self::Loss(_) => "mend the file, or remove it if no cache device has failed".into(),
             Self::Quotas(_) => "lower a quota by a block, or let the daemon create the cache file".into(),
             Self::Listen(error) => error.remedy(),
             Self::Control(error) => error.help(),
@@ -104,6 +126,12 @@ impl ServeError {
             Self::Os { .. } => "check the limits on threads, memory and open files (ulimit -a)".into(),
         }
     }
+}
+
+/// The volumes, with what they lack.
+fn lost_of(loss: &Loss) -> String {
+    let one = |volume: &VolumeLoss| format!("{} ({})", volume.volume, HumanSize(volume.bytes()));
+    loss.volumes.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// What it means that a daemon stopped without its devices having done all.

@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use larder_engine::format::{Recovered, Volume};
 use larder_export::nbd::{ListenAddress, NbdCommand, NbdFrontend};
-use larder_io::{CacheDevice, Handle, HandleError, Inbox, ReactorBuilder, ReactorError, ReactorThread};
+use larder_io::{Handle, HandleError, Inbox, ReactorBuilder, ReactorError, ReactorThread};
 
 use super::ServeError;
 use super::checked::Checked;
@@ -17,7 +17,10 @@ use crate::actuator::{Actuator, Step};
 use crate::analyzer::Analyzer;
 use crate::collector::Collector;
 use crate::config::Config;
+use crate::control::Request;
 use crate::control_socket::{Answer, ControlServer};
+use crate::keeper::{Keeper, KeeperHandle, KeeperThread};
+use crate::loss::Loss;
 use crate::placement::{self, Place};
 use crate::units::HumanSize;
 
@@ -32,8 +35,10 @@ pub(super) struct Running {
     reactors: Vec<ReactorThread>,
     analyzer: JoinHandle<()>,
     control: ControlServer,
-    /// Holds the lock.
-    cache: CacheDevice,
+    /// Looks after the cache device, and holds the lock on it.
+    keeper: KeeperThread,
+    blocks: u32,
+    data_bytes: u64,
 }
 
 impl Running {
@@ -49,7 +54,13 @@ impl Running {
         let analyzer = Analyzer::default();
         let mut plan = ReactorPlan::new(&cache, recovered.as_deref(), count, &analyzer)?;
         plan.add_tenants(config, &places, checked.epochs.standings(), checked.backings)?;
+        // One reactor has a cache that is kept: the order of the configuration is its own.
+        let known = recovered.is_some().then(|| checked.volumes.clone());
         let warm = recovered.map(|recovered| open(&mut plan, &recovered, checked.volumes)).transpose()?;
+        if checked.given_up {
+            // What the file says of the cache has been seen to: its clean blocks are gone, and its dirty ones are there.
+            Loss::remove(&config.loss_file());
+        }
         let frontends = plan.frontends(listeners, &handles);
         let actuator = Box::new(ReactorActuator { reactors: handles.clone(), places: places.clone() });
         let routes = placement::routes(&places, count);
@@ -58,15 +69,23 @@ impl Running {
             .map_err(|source| ServeError::Os { action: "start the analyzer", source })?;
 
         let reactors = spawn(plan.builders, frontends, inboxes, &handles)?;
-        let collector = Arc::new(Collector::new(config.clone(), cache.blocks(), places, warm, handles, view));
-        let control = match control.serve(answers(&collector)) {
+        let (blocks, data_bytes) = (cache.blocks(), cache.data_bytes());
+        let collector = Arc::new(Collector::new(config.clone(), blocks, places, warm, handles, view));
+        let (keeper, keeper_thread) = match Keeper::new(Arc::clone(&collector), cache, known).start() {
+            Ok(started) => started,
+            Err(source) => {
+                stop(&collector.reactors, reactors)?;
+                return Err(ServeError::Os { action: "start the keeper of the cache device", source });
+            }
+        };
+        let control = match control.serve(answers(&collector, keeper)) {
             Ok(control) => control,
             Err(source) => {
                 stop(&collector.reactors, reactors)?;
                 return Err(ServeError::Os { action: "start the control socket's thread", source });
             }
         };
-        Ok(Self { collector, reactors, analyzer, control, cache })
+        Ok(Self { collector, reactors, analyzer, control, keeper: keeper_thread, blocks, data_bytes })
     }
 
     /// Tell in the log where everything is.
@@ -77,11 +96,10 @@ impl Running {
                 tracing::info!(tenant = tenant.name, volume = volume.name, backing = %volume.backing, "serving {}", volume.export_uri());
             }
         }
-        let blocks = self.cache.blocks();
         tracing::info!(
             cache = %config.cache.path.display(),
-            size = %HumanSize(self.cache.data_bytes()),
-            blocks,
+            size = %HumanSize(self.data_bytes),
+            blocks = self.blocks,
             reactors = self.reactors.len(),
             control = %config.control.socket.display(),
             "ready"
@@ -96,6 +114,8 @@ impl Running {
     /// Finish what is in flight, flush the backings, remove the sockets. Where a device holds up the end, this tells which one and
     /// returns all the same: the process is then free to exit.
     pub fn stop(self) -> Result<(), ServeError> {
+        // No cache is taken by a reactor that is about to end.
+        self.keeper.stop();
         let stopped = stop(&self.collector.reactors, self.reactors);
         match &stopped {
             // It still has its sockets, and its sender to the analyzer.
@@ -104,7 +124,6 @@ impl Running {
             _ => {}
         }
         drop(self.control);
-        drop(self.cache);
         if stopped.is_ok() {
             tracing::info!("stopped");
         }
@@ -187,18 +206,36 @@ fn stop(handles: &[Handle<NbdCommand>], reactors: Vec<ReactorThread>) -> Result<
 }
 
 /// What the control socket answers.
-fn answers(collector: &Arc<Collector<NbdCommand>>) -> Arc<Answer> {
+fn answers(collector: &Arc<Collector<NbdCommand>>, keeper: KeeperHandle) -> Arc<Answer> {
     let collector = Arc::clone(collector);
-    let status = move || match collector.status() {
-        Ok(status) => serde_json::to_string(&status).unwrap_or_else(|error| refusal(&error)),
-        Err(silent) => refusal(&silent),
-    };
-    Arc::new(move |line| (line == "status").then(&status))
+    Arc::new(move |line| {
+        Some(match Request::parse(line)? {
+            Request::Status => told(collector.status()),
+            Request::Drain { name, how } => told(collector.drain(&name, how)),
+            Request::Lost(volume) => told(collector.lost(&volume)),
+            Request::Attach => match keeper.attach() {
+                Err(error) => refusal_with_help(&error, &error.help()),
+                attached => told(attached),
+            },
+        })
+    })
+}
+
+/// An answer as a JSON document.
+fn told<T: serde::Serialize, E: std::error::Error>(answer: Result<T, E>) -> String {
+    match answer {
+        Ok(answer) => serde_json::to_string(&answer).unwrap_or_else(|error| refusal(&error)),
+        Err(error) => refusal(&error),
+    }
 }
 
 /// A JSON document that says why there is no other.
 fn refusal(error: &dyn std::error::Error) -> String {
     serde_json::json!({ "error": error.to_string() }).to_string()
+}
+
+fn refusal_with_help(error: &dyn std::error::Error, help: &str) -> String {
+    serde_json::json!({ "error": error.to_string(), "help": help }).to_string()
 }
 
 /// Carries the loop's steps to the reactors.

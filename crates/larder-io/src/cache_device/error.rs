@@ -78,6 +78,18 @@ pub enum CacheError {
         /// How many.
         blocks: u64,
     },
+    /// It is not the cache that was given up.
+    #[error("{} is not the cache that was in use when its device failed", path.display())]
+    Another {
+        /// The device.
+        path: PathBuf,
+    },
+    /// It is that cache, as it was some time before it was given up.
+    #[error("the cache on {} is an older state of the one that was in use when its device failed", path.display())]
+    Older {
+        /// The device.
+        path: PathBuf,
+    },
     /// The size makes no cache.
     #[error("{} has room for {blocks} blocks of {block_bytes} bytes; a cache has from 1 to {}", path.display(), u32::MAX)]
     BlockCount {
@@ -130,6 +142,11 @@ impl CacheError {
             ),
             Self::Dirty { path, .. } => {
                 format!("larder cache writeback {} writes them to their backings", path.display())
+            }
+            Self::Another { .. } => "bring back the device that was in use".into(),
+            Self::Older { .. } => {
+                "bring back the device itself, not a copy or a snapshot of it: newer data would be missing"
+                    .into()
             }
             Self::BlockCount { .. } => "configure a size of at least one block, and of less than 2^32".into(),
             Self::Os { .. } => "see the system's message; the kernel log (dmesg) may say more".into(),

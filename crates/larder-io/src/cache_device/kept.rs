@@ -34,11 +34,15 @@ pub(super) struct Sound {
 impl Sound {
     /// Read all of a cache's metadata, and refuse what may have lost data that no backing has.
     pub fn read(device: &FileDevice) -> Result<Self, CacheError> {
-        let path = device.path();
         let recovered = Box::new(recover_from(device)?);
         if recovered.superblock().needs_check {
-            return Err(CacheError::NeedsCheck { path: path.into() });
+            return Err(CacheError::NeedsCheck { path: device.path().into() });
         }
+        Self::judge(recovered, device.path())
+    }
+
+    /// Refuse what may have lost data that no backing has.
+    pub fn judge(recovered: Box<Recovered>, path: &Path) -> Result<Self, CacheError> {
         let repair_first = match recovered.open() {
             Ok(_) => false,
             Err(RecoverError::RepairFirst(_)) => true,
@@ -111,7 +115,7 @@ pub(super) fn mend(device: &FileDevice) -> Result<Recovered, CacheError> {
     recover(&mut medium).map_err(|why| damaged(path, &why))
 }
 
-fn recover_from(device: &FileDevice) -> Result<Recovered, CacheError> {
+pub(super) fn recover_from(device: &FileDevice) -> Result<Recovered, CacheError> {
     let (path, began) = (device.path(), Instant::now());
     let recovered = recover(&mut medium(device)?).map_err(|why| damaged(path, &why))?;
     let stopped = if recovered.superblock().clean_stop { "a clean stop" } else { "a crash" };
@@ -131,7 +135,7 @@ fn dirty(recovered: &Recovered) -> u64 {
     recovered.slots().filter(|(_, state)| is_dirty(*state)).count() as u64
 }
 
-fn medium(device: &FileDevice) -> Result<CacheMedium<'_>, CacheError> {
+pub(super) fn medium(device: &FileDevice) -> Result<CacheMedium<'_>, CacheError> {
     CacheMedium::new(device).map_err(|source| failed(device.path(), "read", source))
 }
 

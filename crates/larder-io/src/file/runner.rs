@@ -33,6 +33,12 @@ impl FileRunner {
         Self { device, index, file, in_flight: 0, waiting: VecDeque::new(), lacks: Lacks::default(), log }
     }
 
+    /// Let go of the file. Nothing is in flight on it.
+    pub fn close(self, lane: &mut Lane) {
+        debug_assert!(self.in_flight == 0 && self.waiting.is_empty());
+        lane.ring.unregister(self.file);
+    }
+
     /// True where commands run inline, without the ring.
     pub fn is_inline(&self) -> bool {
         self.device.inline

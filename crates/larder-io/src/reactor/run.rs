@@ -3,10 +3,11 @@
 
 use super::ReactorError;
 use super::stop::{Late, Phase};
+use super::swap::Swap;
 use crate::Context;
 use crate::frontend::Frontend;
 use crate::lane::Operation;
-use crate::mailbox::{Inbox, ReactorCommand};
+use crate::mailbox::{DrainCommand, Inbox, ReactorCommand};
 use crate::ring::Completion;
 use crate::spin::Spin;
 use crate::stats::{ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
@@ -44,6 +45,7 @@ pub(super) struct Reactor<F: Frontend> {
     next_tick: Instant,
     completions: Vec<Completion>,
     trim_due: bool,
+    pub swap: Swap,
 }
 
 impl<F: Frontend> Reactor<F> {
@@ -61,6 +63,7 @@ impl<F: Frontend> Reactor<F> {
             next_tick: began + TICK,
             completions: Vec::with_capacity(COMPLETIONS_PER_TURN),
             trim_due: false,
+            swap: Swap::default(),
         }
     }
 
@@ -112,14 +115,34 @@ impl<F: Frontend> Reactor<F> {
             ReactorCommand::SetQuota { tenant, .. } | ReactorCommand::SetWritePolicy { tenant, .. } => {
                 tracing::warn!(?tenant, "a command for a tenant that this reactor does not have");
             }
+            ReactorCommand::Drain { volume, how } => self.drain(volume, how),
             ReactorCommand::Snapshot(asker) => {
                 self.cx.driver.monitor.flush();
                 // An asker that has gone meanwhile does not need the answer.
                 let _ = asker.send(self.snapshot());
             }
+            ReactorCommand::LostRanges { volume, answer } => {
+                // As above.
+                let _ = answer.send(self.cx.driver.engine.lost_ranges(volume));
+            }
+            ReactorCommand::DetachCache => self.detach_cache(),
+            ReactorCommand::AttachCache { another, answer } => self.attach_cache(another, answer),
             ReactorCommand::Frontend(command) => self.frontend.command(&mut self.cx, command),
             ReactorCommand::Stop { within } => self.begin_stop(within),
         }
+    }
+
+    fn drain(&mut self, volume: VolumeId, how: DrainCommand) {
+        let Context { lane, driver, .. } = &mut *self.cx;
+        if usize::from(volume.0) >= driver.volumes.len() {
+            return tracing::warn!(?volume, "a command for a volume that this reactor does not have");
+        }
+        match how {
+            DrainCommand::Once => driver.engine.drain_once(volume),
+            DrainCommand::On => driver.engine.drain(volume, true),
+            DrainCommand::Off => driver.engine.drain(volume, false),
+        }
+        driver.act(lane);
     }
 
     fn handle_completions(&mut self) {
@@ -165,6 +188,7 @@ impl<F: Frontend> Reactor<F> {
         self.trim_due = driver.engine.trim(TRIM_PER_TURN);
         driver.act(lane);
         driver.continue_inline();
+        self.swap_cache();
         if self.cx.now >= self.next_tick {
             self.tick();
         }
@@ -240,6 +264,7 @@ impl<F: Frontend> Reactor<F> {
         let began = Instant::now();
         let timed = !self.cx.lane.sockets.is_empty()
             || self.phase != Phase::Running
+            || self.swap.is_under_way()
             || self.cx.driver.engine.data_offset().is_some();
         let timeout = if timed { self.next_tick.saturating_duration_since(began) } else { SLEEP_MAX };
         let result = self.cx.lane.ring.enter(Some(timeout));
@@ -255,6 +280,8 @@ impl<F: Frontend> Reactor<F> {
             volumes: (0..driver.volumes.len()).map(|volume| self.volume(volume)).collect(),
             cache: driver.stats[0],
             cache_failed: driver.engine.cache_failed(),
+            cache_closed: driver.is_cache_closed(),
+            session: driver.engine.session(),
             metadata_bytes: driver.engine.metadata_bytes(),
             in_flight: driver.engine.in_flight(),
             engine_memory_bytes: driver.engine.memory_bytes(),
@@ -278,7 +305,18 @@ impl<F: Frontend> Reactor<F> {
     fn volume(&self, index: usize) -> VolumeSnapshot {
         let driver = &self.cx.driver;
         let crate::driver::Volume { tenant, info } = driver.volumes[index];
-        VolumeSnapshot { volume: VolumeId(index as u16), tenant, info, backing: driver.stats[index + 1] }
+        let (volume, engine) = (VolumeId(index as u16), &driver.engine);
+        VolumeSnapshot {
+            volume,
+            tenant,
+            info,
+            backing: driver.stats[index + 1],
+            dirty_blocks: engine.dirty_of(volume),
+            draining: engine.draining(volume),
+            failed: engine.is_failed(volume),
+            slow_cache: engine.passes_slow_cache(volume),
+            backing_failing: engine.backing_failing_for(volume).map(|ticks| TICK * ticks as u32),
+        }
     }
 }
 

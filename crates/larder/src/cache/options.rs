@@ -7,9 +7,11 @@ use larder_daemon::units::parse_size;
 
 use super::damage::Wound;
 use super::writeback::Named;
+use crate::cli::Daemon;
 
 const ABOUT: &str = "\
-PATH is the cache's file or block device, as [cache] path in larder.toml has it. No daemon may have it open: stop it first.
+PATH is the cache's file or block device, as [cache] path in larder.toml has it. No daemon may have it open: stop it first. Only attach asks a
+daemon that runs.
 
 Exit code: 0 all is well; 1 it is not: check has findings, repair needs --yes, dirty blocks remain after writeback;
 2 nothing could be done: no cache, in use, damaged beyond use, or an error of a device.";
@@ -47,6 +49,8 @@ pub struct CacheOptions {
 /// What to do with a cache.
 #[derive(Debug, Subcommand)]
 pub enum CacheCommand {
+    /// Have a running daemon use its cache device again, which has failed and is back. By itself it looks every few seconds.
+    Attach(Daemon),
     /// Make an empty cache. What holds dirty data, or anything else, is left alone without --force.
     #[command(after_help = FORMAT_EXAMPLES)]
     Format(Format),

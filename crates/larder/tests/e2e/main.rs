@@ -8,6 +8,8 @@ mod common;
 mod cache_failure;
 mod caching;
 mod clients;
+mod device;
+mod drain;
 mod epochs;
 mod filesystem;
 mod fio;

@@ -149,7 +149,7 @@ help: write the path of a file or a device"#,
     (
         r#"socket"#,
         r#"sock = "x""#,
-        r#"larder.toml:8: unknown key "sock" in [control]; known keys are socket, socket_group, allocator, epoch, min_blocks, write_threshold, reactors
+        r#"larder.toml:8: unknown key "sock" in [control]; known keys are socket, socket_group, allocator, epoch, min_blocks, write_threshold, reactors, loss_file
   |
 8 | sock = "x"
   | ^^^^

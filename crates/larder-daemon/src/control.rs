@@ -1,0 +1,230 @@
+//! What can be asked over the control socket, beside the status: that dirty blocks are written back, what a failed cache device alone has, and that it is
+//! used again.
+//!
+//! A request is a word, and a name where it takes one: `status`, `flush NAME`, `drain NAME`, `undrain NAME`, `lost VOLUME`, `attach`. A name is that of a tenant, or of a
+//! volume; where both have it, it is the tenant, and `TENANT/VOLUME` is the volume. Each answer is one JSON object; one with the key `error` is a refusal.
+
+use larder_engine::VolumeId;
+use larder_io::{DrainCommand, Handle, HandleError};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::config::Config;
+use crate::keeper;
+use crate::loss::VolumeLoss;
+use crate::placement::Place;
+
+/// A request, as its line says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// The whole status.
+    Status,
+    /// Dirty blocks of what has this name are to be written back.
+    Drain {
+        /// Of a tenant or a volume.
+        name: String,
+        /// Once, or from then on, or no longer.
+        how: DrainCommand,
+    },
+    /// The ranges of this volume that the cache device alone has, and cannot give.
+    Lost(String),
+    /// The cache device is there again.
+    Attach,
+}
+
+impl Request {
+    /// The words that a request may begin with.
+    pub const WORDS: &str = "status, flush NAME, drain NAME, undrain NAME, lost VOLUME, attach";
+
+    /// A request of a line; `None` where it is none.
+    pub fn parse(line: &str) -> Option<Self> {
+        let drain = |name: &str, how| Some(Self::Drain { name: name.to_owned(), how });
+        match line.split_once(' ') {
+            None => match line {
+                "status" => Some(Self::Status),
+                "attach" => Some(Self::Attach),
+                _ => None,
+            },
+            Some(("lost", name)) => Some(Self::Lost(name.to_owned())),
+            Some(("flush", name)) => drain(name, DrainCommand::Once),
+            Some(("drain", name)) => drain(name, DrainCommand::On),
+            Some(("undrain", name)) => drain(name, DrainCommand::Off),
+            Some(_) => None,
+        }
+    }
+
+    /// The line of a request to drain.
+    pub fn drain_line(name: &str, how: DrainCommand) -> String {
+        let word = match how {
+            DrainCommand::Once => "flush",
+            DrainCommand::On => "drain",
+            DrainCommand::Off => "undrain",
+        };
+        format!("{word} {name}")
+    }
+}
+
+/// The answer to a request to drain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Draining {
+    /// The volumes that it is about, by name.
+    pub volumes: Vec<String>,
+}
+
+/// Why a request cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// No tenant and no volume has this name.
+    #[error("there is no tenant and no volume \"{0}\"")]
+    Unknown(String),
+    /// No volume has this name.
+    #[error("there is no volume \"{0}\"")]
+    UnknownVolume(String),
+    /// A reactor does not take commands.
+    #[error("a reactor does not take commands: {0}")]
+    Reactor(#[from] HandleError),
+}
+
+/// A volume where it is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumePlace {
+    /// Index of the tenant in the configuration.
+    pub tenant: usize,
+    /// Index of the reactor.
+    pub reactor: usize,
+    /// The volume's identity there.
+    pub volume: VolumeId,
+}
+
+/// The places of all volumes, in the order of the configuration; `places` are those of its tenants. Identities are dense from zero on each reactor, as
+/// the engine gives them.
+pub fn volume_places(config: &Config, places: &[Place]) -> Vec<VolumePlace> {
+    let mut next = vec![0; places.iter().map(|place| place.reactor + 1).max().unwrap_or(0)];
+    let mut found = Vec::new();
+    for (tenant, (config, place)) in config.tenants.iter().zip(places).enumerate() {
+        for _ in &config.volumes {
+            let volume = VolumeId(next[place.reactor]);
+            next[place.reactor] += 1;
+            found.push(VolumePlace { tenant, reactor: place.reactor, volume });
+        }
+    }
+    found
+}
+
+/// The volumes that a name is about, by their index among all volumes of the configuration; none where there is no such name.
+fn named(config: &Config, name: &str) -> Vec<usize> {
+    let mut all = Vec::new();
+    for tenant in &config.tenants {
+        all.extend(tenant.volumes.iter().map(|volume| (tenant.name.as_str(), volume.name.as_str())));
+    }
+    let of = |is: &dyn Fn(&str, &str) -> bool| -> Vec<usize> {
+        (0..all.len()).filter(|&at| is(all[at].0, all[at].1)).collect()
+    };
+    let of_tenant = of(&|tenant, _| tenant == name);
+    match name.split_once('/') {
+        Some((tenant, volume)) => of(&|t, v| (t, v) == (tenant, volume)),
+        None if of_tenant.is_empty() => of(&|_, volume| volume == name),
+        None => of_tenant,
+    }
+}
+
+/// Carry out a request to drain.
+///
+/// # Errors
+/// Where there is no such name, or a reactor is behind or has ended.
+pub fn drain<C>(
+    config: &Config,
+    places: &[Place],
+    reactors: &[Handle<C>],
+    name: &str,
+    how: DrainCommand,
+) -> Result<Draining, Refusal> {
+    let wanted = named(config, name);
+    if wanted.is_empty() {
+        return Err(Refusal::Unknown(name.to_owned()));
+    }
+    let volumes = volume_places(config, places);
+    let names: Vec<&str> = config.volumes().map(|volume| volume.name.as_str()).collect();
+    for &at in &wanted {
+        let VolumePlace { reactor, volume, .. } = volumes[at];
+        reactors[reactor].drain(volume, how)?;
+        tracing::info!(volume = names[at], "asked to {}", words(how));
+    }
+    Ok(Draining { volumes: wanted.into_iter().map(|at| names[at].to_owned()).collect() })
+}
+
+/// The ranges of a volume that the cache device alone has, and cannot give.
+///
+/// # Errors
+/// Where there is no such volume, or its reactor does not answer.
+pub fn lost<C>(
+    config: &Config,
+    places: &[Place],
+    reactors: &[Handle<C>],
+    name: &str,
+) -> Result<VolumeLoss, Refusal> {
+    let volumes = config.volumes().zip(volume_places(config, places));
+    let found = volumes.into_iter().find(|(volume, _)| volume.name == name);
+    let (volume, place) = found.ok_or_else(|| Refusal::UnknownVolume(name.to_owned()))?;
+    let ranges = keeper::lost_ranges(&reactors[place.reactor], place)?;
+    Ok(VolumeLoss { volume: name.to_owned(), backing: volume.backing.to_string(), ranges })
+}
+
+fn words(how: DrainCommand) -> &'static str {
+    match how {
+        DrainCommand::Once => "write back what is dirty",
+        DrainCommand::On => "write back what is dirty, and to let nothing become dirty",
+        DrainCommand::Off => "let blocks become dirty again",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::in_turn;
+    use std::path::Path;
+
+    const CONFIG: &str = r#"
+        cache = { path = "/c", size = "1MiB" }
+        tenant = [
+            { name = "a", volume = [
+                { name = "b", backing = "/1", nbd = "unix:/s" }, { name = "a2", backing = "/2", nbd = "unix:/s" } ] },
+            { name = "b", volume = [{ name = "b1", backing = "/3", nbd = "unix:/s" }] },
+            { name = "c", volume = [{ name = "c1", backing = "/4", nbd = "unix:/s" }] },
+        ]
+    "#;
+
+    fn config() -> Config {
+        Config::parse(Path::new("larder.toml"), Path::new("/"), CONFIG).expect("valid")
+    }
+
+    #[test]
+    fn names_are_of_tenants_first_and_then_of_volumes() {
+        let of = |name| named(&config(), name);
+        assert_eq!(
+            [of("a"), of("b"), of("a/b"), of("c1"), of("a2")],
+            [vec![0, 1], vec![2], vec![0], vec![3], vec![1]]
+        );
+        assert!(of("d").is_empty() && of("b/b").is_empty() && of("").is_empty());
+    }
+
+    #[test]
+    fn volumes_are_numbered_as_their_reactor_does() {
+        let places = volume_places(&config(), &in_turn(3, 2));
+        let shown: Vec<_> = places.iter().map(|at| (at.tenant, at.reactor, at.volume.0)).collect();
+        assert_eq!(shown, [(0, 0, 0), (0, 0, 1), (1, 1, 0), (2, 0, 2)]);
+    }
+
+    #[test]
+    fn lines_are_understood_as_they_are_made() {
+        for how in [DrainCommand::Once, DrainCommand::On, DrainCommand::Off] {
+            let request = Request::Drain { name: "a/b".into(), how };
+            assert_eq!(Request::parse(&Request::drain_line("a/b", how)), Some(request));
+        }
+        assert_eq!(Request::parse("status"), Some(Request::Status));
+        assert_eq!(
+            [Request::parse("dance"), Request::parse("drain"), Request::parse("status x")],
+            [None, None, None]
+        );
+    }
+}

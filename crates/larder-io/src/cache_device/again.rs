@@ -1,0 +1,71 @@
+//! A cache that was given up, and is there again: known by its UUID and its last session, and gone on with without any clean block.
+//!
+//! Since it was given up guests have written to the backings, and no mark says so on the device. So all clean blocks are dropped, whatever the device tells
+//! of itself: it may have been gone when it was to be told that it needs a check. Dirty blocks are kept. That is safe for volumes that have not been
+//! served meanwhile, and of others none may be dirty (`larder_engine`'s `give_cache_up`).
+
+use super::kept::{Sound, medium, mend, recover_from};
+use super::{CacheError, CachePlan, CacheSpec, Next, blocks_on, failed, header, lock};
+use crate::file::{Access, Creation, FileDevice, OpenError};
+use header::Found;
+use larder_engine::SessionMark;
+use larder_engine::format::{MediumMut, Recovered, Superblock};
+use std::io;
+
+impl CachePlan {
+    /// Look whether the cache of this session is there again. Nothing is written before [`CachePlan::format`].
+    ///
+    /// [`CacheError::Another`] where it is another cache, or none; [`CacheError::Older`] where it is in a state from before that session's end: what it lacks
+    /// would be missed by nobody.
+    pub fn check_again(spec: CacheSpec, mark: SessionMark) -> Result<Self, CacheError> {
+        let device = match FileDevice::open(&spec.path, Access::Exclusive, Creation::Existing) {
+            Err(OpenError::Busy { path }) => return Err(CacheError::InUse { path }),
+            opened => opened?,
+        };
+        lock(device.file(), &spec.path)?;
+        let another = || CacheError::Another { path: spec.path.clone() };
+        match header::find(device.file()).map_err(|source| failed(&spec.path, "read", source))? {
+            Found::Kept => {}
+            _ => return Err(another()),
+        }
+        let recovered = Box::new(recover_from(&device)?);
+        let superblock = recovered.superblock();
+        if superblock.uuid != mark.uuid {
+            return Err(another());
+        }
+        let reached = (superblock.session, recovered.next() - 1);
+        // A later session is one of a tool that has repaired it.
+        if superblock.session == mark.session && reached.1 < mark.record || superblock.session < mark.session
+        {
+            return Err(CacheError::Older { path: spec.path.clone() });
+        }
+        let sound = Sound::judge(recovered, &spec.path)?;
+        if !sound.is_as_configured(&spec, &device) {
+            return Err(another());
+        }
+        let next = Next::Distrust(sound.recovered);
+        let blocks = blocks_on(&spec, &device, &next)?;
+        Ok(Self { spec, blocks, device: Some(device), next })
+    }
+}
+
+/// Drop all clean blocks, durably. The superblock says first that the cache needs a check: a repair of such a cache keeps none of them, and one that is
+/// cut short is not taken for a healthy cache.
+pub(super) fn distrust(device: &FileDevice, recovered: &Recovered) -> Result<Recovered, CacheError> {
+    let told = recovered.superblock();
+    if !told.needs_check {
+        let superblock = Superblock { needs_check: true, clean_stop: false, ..told.successor() };
+        let mut medium = medium(device)?;
+        let written = medium.write(superblock.offset(), &superblock.encode()).and_then(|()| medium.flush());
+        written.map_err(|error| failed(device.path(), "write", io::Error::other(error.to_string())))?;
+    }
+    let mended = mend(device)?;
+    let clean = mended.blocks().find(|(_, contents)| !contents.dirty).map(|(slot, _)| slot);
+    match clean {
+        None => Ok(mended),
+        Some(slot) => {
+            let why = format!("a clean block is still in slot {slot} after a repair");
+            Err(CacheError::Damaged { path: device.path().into(), why })
+        }
+    }
+}
