@@ -1,6 +1,7 @@
 //! Caches that are kept, on real files: what is gone on with, made anew or refused, and that checking writes nothing.
 
 use super::super::{CacheDevice, CacheError, CachePlan, CacheSpec};
+use larder_engine::SessionMark;
 use larder_engine::format::{
     BlockId, Entry, Harm, Layout, Medium, MediumError, MediumMut, Recovered, Superblock, Uuid, Volume,
     VolumeTable, check, recover,
@@ -264,4 +265,59 @@ fn lost_metadata_that_may_be_of_dirty_blocks_is_not() {
     let error = place.check(MIB).unwrap_err();
     assert!(matches!(error, CacheError::Damaged { .. }), "{error}");
     assert!(error.to_string().contains("dirty blocks may be lost"), "{error}");
+}
+
+fn mark_of(place: &Place) -> SessionMark {
+    let recovered = place.recovered();
+    let Superblock { uuid, session, .. } = *recovered.superblock();
+    SessionMark { uuid, session, record: recovered.next() - 1 }
+}
+
+fn again(place: &Place, mark: SessionMark) -> Result<CachePlan, CacheError> {
+    let before = fs::read(place.path()).ok();
+    let plan = CachePlan::check_again(place.spec(MIB), mark);
+    assert!(fs::read(place.path()).ok() == before, "checking writes nothing");
+    plan
+}
+
+#[test]
+fn a_cache_that_was_given_up_is_back_without_its_clean_blocks() {
+    for (dirty, needs_check, kept) in [(true, false, 9), (false, false, 0), (true, true, 9), (false, true, 0)]
+    {
+        let place = Place::with_blocks(9, dirty);
+        let mark = mark_of(&place);
+        if needs_check {
+            let told = Superblock { needs_check: true, ..place.recovered().superblock().successor() };
+            place.medium().write(told.offset(), &told.encode()).unwrap();
+        }
+        let mut cache = again(&place, mark).unwrap().format().unwrap();
+        let recovered = cache.take_recovered().unwrap();
+        assert_eq!((recovered.blocks().count(), recovered.superblock().needs_check), (kept, false));
+        drop(cache);
+        assert_eq!(check(&mut place.medium(), false).unwrap(), []);
+        assert_eq!(place.check(MIB).unwrap().recovered().map(|found| found.blocks().count()), Some(kept));
+        // Somebody has repaired it since: that is a later session.
+        assert!(again(&place, mark).is_ok());
+    }
+}
+
+#[test]
+fn another_cache_or_an_older_state_is_not_taken_for_it() {
+    let place = Place::with_blocks(9, true);
+    let mark = mark_of(&place);
+    let other = again(&place, SessionMark { uuid: Uuid([7; 16]), ..mark }).unwrap_err();
+    assert!(matches!(other, CacheError::Another { .. }), "{other}");
+    for newer in [
+        SessionMark { record: mark.record + 1, ..mark },
+        SessionMark { session: mark.session + 1, record: 0, ..mark },
+    ] {
+        let older = again(&place, newer).unwrap_err();
+        assert!(matches!(older, CacheError::Older { .. }), "{older}");
+        assert!(older.remedy().contains("not a copy"), "{}", older.remedy());
+    }
+    File::create(place.path()).unwrap().set_len(4 * MIB).unwrap();
+    assert!(matches!(again(&place, mark).unwrap_err(), CacheError::Another { .. }), "an empty one");
+    fs::remove_file(place.path()).unwrap();
+    assert!(matches!(again(&place, mark).unwrap_err(), CacheError::Open(_)));
+    assert!(!place.path().exists());
 }
