@@ -110,7 +110,7 @@ impl Plan {
         });
         let disks = disks.collect();
         let region_blocks = 1 << rng.below(if wide { 5 } else { 4 });
-        let (backing, cache) = models(&mut rng, faults);
+        let (backing, cache) = models(&mut rng, faults, holds_back);
         Self { seed, shape, region_blocks, tenants, disks, backing, cache, holds_back, planted: None }
     }
 
@@ -165,7 +165,8 @@ pub fn disk_bytes(rng: &mut Rng, block: u64, wide: bool) -> u64 {
 }
 
 /// Half of the histories that may have errors have none by rate. Errors in metadata would end the cache at once: those come one by one.
-fn models(rng: &mut Rng, faults: Faults) -> (FaultModel, FaultModel) {
+/// A cache device that fails too often is given up, and dirty blocks with it.
+fn models(rng: &mut Rng, faults: Faults, holds_back: bool) -> (FaultModel, FaultModel) {
     let (mut backing, mut cache) = (FaultModel::default(), FaultModel::default());
     // What a flush covers is known long before it has ended.
     let flush_latency = |rng: &mut Rng| (1, [20, 20, 300, 3000][rng.below(4) as usize]);
@@ -177,7 +178,7 @@ fn models(rng: &mut Rng, faults: Faults) -> (FaultModel, FaultModel) {
             FaultModel { read_error, write_error: 0.05, flush_error: 0.1, discard_error: 0.1, ..backing };
     }
     if faults.has(Fault::CacheErrors) && caches < 2 {
-        cache = FaultModel { read_error: 0.15, ..cache };
+        cache = FaultModel { read_error: if holds_back { 0.05 } else { 0.15 }, ..cache };
     }
     (backing, cache)
 }
