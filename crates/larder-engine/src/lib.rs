@@ -67,7 +67,7 @@ use fill::Fill;
 use flush::Flushes;
 use larder_policy::admission::{Admission, AnyAdmission};
 use larder_policy::any::AnyReplacement;
-use larder_policy::{Chunked, List, Node, Replacement};
+use larder_policy::{List, Replacement};
 use locks::{Owner, RangeLocks};
 use merge::Merge;
 use ops::{Op, StagedRead};
@@ -166,7 +166,6 @@ pub struct Engine {
     tenants: Vec<Tenant>,
     volumes: Vec<Volume>,
     store: Store,
-    nodes: Chunked<Node>,
     pool: Box<dyn FreePool + Send>,
     /// Slots held without an entry, to be used last to first.
     free_slots: Vec<u32>,
@@ -213,7 +212,6 @@ impl Engine {
             tenants: Vec::new(),
             volumes: Vec::new(),
             store: Store::new(0),
-            nodes: Chunked::new(),
             pool,
             free_slots: Vec::new(),
             guests: Slab::new(),

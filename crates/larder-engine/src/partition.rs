@@ -12,7 +12,7 @@ use larder_policy::any::AnyReplacement;
 use larder_policy::index::hash;
 use larder_policy::replacement::PIN_REACH;
 use larder_policy::spec::{AdmissionSpec, PolicySpec};
-use larder_policy::{Chunked, Handle, List, Node, Nodes, Replacement};
+use larder_policy::{Handle, List, Node, Nodes, Replacement};
 use std::cell::RefCell;
 
 /// Slots taken from the free pool at a time.
@@ -23,19 +23,18 @@ const FORGET: usize = 4;
 
 /// The nodes of the policies, with the keys of their entries.
 pub(crate) struct EntryNodes<'e> {
-    store: &'e Store,
-    nodes: &'e mut Chunked<Node>,
+    store: &'e mut Store,
 }
 
 impl Nodes for EntryNodes<'_> {
     #[inline]
     fn node(&self, handle: Handle) -> &Node {
-        &self.nodes[handle as usize]
+        self.store.node(handle)
     }
 
     #[inline]
     fn node_mut(&mut self, handle: Handle) -> &mut Node {
-        &mut self.nodes[handle as usize]
+        self.store.node_mut(handle)
     }
 
     #[inline]
@@ -108,12 +107,7 @@ impl Engine {
         let policies: usize = self.tenants.iter().map(policies).sum();
         let slots = self.free_slots.capacity() * size_of::<u32>();
         let durable = self.durable.as_ref().map_or(0, |durable| durable.memory_bytes());
-        self.cleaner.memory_bytes()
-            + self.store.memory_bytes()
-            + self.nodes.memory_bytes()
-            + slots
-            + policies
-            + durable
+        self.cleaner.memory_bytes() + self.store.memory_bytes() + slots + policies + durable
     }
 
     pub(crate) fn stats_mut(&mut self, volume: VolumeId) -> &mut TenantStats {
@@ -139,7 +133,7 @@ impl Engine {
 
     /// A tenant, the nodes of its policy, and the volumes whose locks pin blocks.
     fn parts_of(&mut self, tenant: usize) -> (&mut Tenant, EntryNodes<'_>, Pins<'_>) {
-        let nodes = EntryNodes { store: &self.store, nodes: &mut self.nodes };
+        let nodes = EntryNodes { store: &mut self.store };
         let pins = Pins { volumes: &self.volumes, block_bytes: u64::from(self.config.block_bytes) };
         (&mut self.tenants[tenant], nodes, pins)
     }
@@ -222,12 +216,7 @@ impl Engine {
     }
 
     fn add_entry(&mut self, key: BlockKey, slot: u32, state: State) -> EntryId {
-        let entry = self.store.insert(key, slot, state);
-        while self.nodes.len() <= entry as usize {
-            self.nodes.push(Node::NEW);
-        }
-        self.nodes[entry as usize] = Node::NEW;
-        entry
+        self.store.insert(key, slot, state)
     }
 
     /// Drop up to `budget` ghosts that a tenant's policy remembers no longer; returns how many.

@@ -1,12 +1,13 @@
 //! What is cached where: the entries, and the index from (volume, block) to entry.
 //!
 //! An entry stands for one slot of the cache device for as long as this engine holds the slot. Entries live in chunked arrays and are
-//! linked by 32-bit numbers: 16 bytes for the entry, 12 for its node in the replacement policy, 4 for its hash bucket. Ghosts are entries without a slot.
+//! linked by 32-bit numbers: 28 bytes for the entry, of which 12 are its node in the replacement policy, and 4 for its hash bucket. Ghosts are entries without a
+//! slot. What a hit looks at lies together: memory is what it waits for.
 //! The index is a chained hash table that grows one bucket per insertion (linear hashing; Litwin, VLDB 1980), so there is never a
 //! pause to rehash, and a lookup costs one access to the bucket and one to the entry.
 
 use crate::VolumeId;
-use larder_policy::Chunked;
+use larder_policy::{Chunked, Node};
 
 /// No entry.
 const NONE: u32 = u32::MAX;
@@ -76,11 +77,29 @@ impl State {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// State (8 bits), volume (16), block (40).
-    word: u64,
+    /// State (8 bits), volume (16), block (40), in halves: aligned to eight bytes an entry would be four longer.
+    halves: [u32; 2],
     /// Next entry of the same bucket, or of the list of unused entries.
     next: u32,
     slot: u32,
+    /// Its place in the replacement policy.
+    node: Node,
+}
+
+impl Entry {
+    fn new(word: u64, next: u32, slot: u32) -> Self {
+        Self { halves: halves(word), next, slot, node: Node::NEW }
+    }
+
+    #[inline]
+    fn word(&self) -> u64 {
+        u64::from(self.halves[1]) << 32 | u64::from(self.halves[0])
+    }
+}
+
+#[inline]
+fn halves(word: u64) -> [u32; 2] {
+    [word as u32, (word >> 32) as u32]
 }
 
 /// Entries and index.
@@ -121,7 +140,7 @@ impl Store {
         let mut at = self.buckets[self.bucket_of(word)];
         while at != NONE {
             let entry = &self.entries[at as usize];
-            if entry.word & KEY_MASK == word {
+            if entry.word() & KEY_MASK == word {
                 return Some(at);
             }
             at = entry.next;
@@ -134,8 +153,7 @@ impl Store {
         debug_assert!(self.find_any(key).is_none(), "a block has one entry");
         let word = key.pack() | (state as u64) << STATE_SHIFT;
         let bucket = self.bucket_of(word & KEY_MASK);
-        let entry = Entry { word, next: self.buckets[bucket], slot };
-        let id = self.allocate(entry);
+        let id = self.allocate(Entry::new(word, self.buckets[bucket], slot));
         self.buckets[bucket] = id;
         self.used += 1;
         if u64::from(self.used) > self.buckets.len() as u64 {
@@ -159,8 +177,9 @@ impl Store {
 
     /// Remove an entry; returns its slot (no slot's number for a ghost).
     pub fn remove(&mut self, id: EntryId) -> u32 {
-        let Entry { word, next, slot } = self.entries[id as usize];
-        let bucket = self.bucket_of(word & KEY_MASK);
+        let entry = self.entries[id as usize];
+        let (next, slot) = (entry.next, entry.slot);
+        let bucket = self.bucket_of(entry.word() & KEY_MASK);
         if self.buckets[bucket] == id {
             self.buckets[bucket] = next;
         } else {
@@ -170,7 +189,7 @@ impl Store {
             }
             self.entries[at].next = next;
         }
-        self.entries[id as usize] = Entry { word: UNUSED, next: self.unused, slot };
+        self.entries[id as usize] = Entry::new(UNUSED, self.unused, slot);
         self.unused = id;
         self.used -= 1;
         slot
@@ -185,11 +204,11 @@ impl Store {
     /// [`Self::secret_key`] of an entry's block.
     #[inline]
     pub fn secret_key_of(&self, id: EntryId) -> u64 {
-        (self.entries[id as usize].word & KEY_MASK) ^ self.seed
+        (self.entries[id as usize].word() & KEY_MASK) ^ self.seed
     }
 
     pub fn key(&self, id: EntryId) -> BlockKey {
-        BlockKey::unpack(self.entries[id as usize].word & KEY_MASK)
+        BlockKey::unpack(self.entries[id as usize].word() & KEY_MASK)
     }
 
     /// Entries have numbers below this, in use or not.
@@ -199,7 +218,7 @@ impl Store {
 
     /// The block of an entry by its number, if it is in use.
     pub fn key_of_number(&self, number: u32) -> Option<BlockKey> {
-        let word = self.entries[number as usize].word;
+        let word = self.entries[number as usize].word();
         (word != UNUSED).then(|| BlockKey::unpack(word & KEY_MASK))
     }
 
@@ -213,12 +232,23 @@ impl Store {
     }
 
     pub fn state(&self, id: EntryId) -> State {
-        State::from_bits(self.entries[id as usize].word)
+        State::from_bits(self.entries[id as usize].word())
     }
 
     pub fn set_state(&mut self, id: EntryId, state: State) {
         let entry = &mut self.entries[id as usize];
-        entry.word = (entry.word & KEY_MASK) | (state as u64) << STATE_SHIFT;
+        entry.halves = halves((entry.word() & KEY_MASK) | (state as u64) << STATE_SHIFT);
+    }
+
+    /// An entry's place in its replacement policy.
+    #[inline]
+    pub fn node(&self, id: EntryId) -> &Node {
+        &self.entries[id as usize].node
+    }
+
+    #[inline]
+    pub fn node_mut(&mut self, id: EntryId) -> &mut Node {
+        &mut self.entries[id as usize].node
     }
 
     /// Entries in use.
@@ -264,7 +294,7 @@ impl Store {
         }
         while at != NONE {
             let next = self.entries[at as usize].next;
-            let bucket = self.bucket_of(self.entries[at as usize].word & KEY_MASK);
+            let bucket = self.bucket_of(self.entries[at as usize].word() & KEY_MASK);
             self.entries[at as usize].next = std::mem::replace(&mut self.buckets[bucket], at);
             at = next;
         }
@@ -310,12 +340,12 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_with_its_bucket_takes_twenty_bytes() {
+    fn an_entry_with_its_node_and_bucket_takes_32_bytes() {
         let mut store = Store::new(0x9e37_79b9_7f4a_7c15);
         for n in 0..262_144 {
             store.insert(key(n), n as u32, State::Valid);
         }
-        assert!(store.memory_bytes() <= 262_144 * 20 + 65_536 + 4096, "{} bytes", store.memory_bytes());
+        assert!(store.memory_bytes() <= 262_144 * 32 + 131_072 + 4096, "{} bytes", store.memory_bytes());
     }
 
     #[test]
