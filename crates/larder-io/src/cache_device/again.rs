@@ -4,12 +4,12 @@
 //! of itself: it may have been gone when it was to be told that it needs a check. Dirty blocks are kept. That is safe for volumes that have not been
 //! served meanwhile, and of others none may be dirty (`larder_engine`'s `give_cache_up`).
 
-use super::kept::{Sound, medium, mend, recover_from};
+use super::kept::{self, medium, mend, recover_from};
 use super::{CacheError, CachePlan, CacheSpec, Next, blocks_on, failed, header, lock};
 use crate::file::{Access, Creation, FileDevice, OpenError};
 use header::Found;
 use larder_engine::SessionMark;
-use larder_engine::format::{MediumMut, Recovered, Superblock};
+use larder_engine::format::{Finding, MediumMut, RecoverError, Recovered, Severity, Superblock};
 use std::io;
 
 impl CachePlan {
@@ -39,11 +39,18 @@ impl CachePlan {
         {
             return Err(CacheError::Older { path: spec.path.clone() });
         }
-        let sound = Sound::judge(recovered, &spec.path)?;
-        if !sound.is_as_configured(&spec, &device) {
+        let worse = |finding: &&Finding| {
+            // That the session ended with an error is known; all that it had made durable is there.
+            !matches!(finding, Finding::NeedsCheck) && finding.severity() == Severity::Dirty
+        };
+        if let Some(worst) = recovered.findings().iter().find(worse) {
+            let why = RecoverError::MayLoseDirty(worst.clone()).to_string();
+            return Err(CacheError::Damaged { path: spec.path, why });
+        }
+        if !kept::is_as_configured(&recovered, &spec, &device) {
             return Err(another());
         }
-        let next = Next::Distrust(sound.recovered);
+        let next = Next::Distrust(recovered);
         let blocks = blocks_on(&spec, &device, &next)?;
         Ok(Self { spec, blocks, device: Some(device), next })
     }

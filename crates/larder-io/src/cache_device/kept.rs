@@ -34,15 +34,11 @@ pub(super) struct Sound {
 impl Sound {
     /// Read all of a cache's metadata, and refuse what may have lost data that no backing has.
     pub fn read(device: &FileDevice) -> Result<Self, CacheError> {
+        let path = device.path();
         let recovered = Box::new(recover_from(device)?);
         if recovered.superblock().needs_check {
-            return Err(CacheError::NeedsCheck { path: device.path().into() });
+            return Err(CacheError::NeedsCheck { path: path.into() });
         }
-        Self::judge(recovered, device.path())
-    }
-
-    /// Refuse what may have lost data that no backing has.
-    pub fn judge(recovered: Box<Recovered>, path: &Path) -> Result<Self, CacheError> {
         let repair_first = match recovered.open() {
             Ok(_) => false,
             Err(RecoverError::RepairFirst(_)) => true,
@@ -62,17 +58,22 @@ impl Sound {
 
     /// True if it is a cache as configured, on a device that can be read and written in its sectors.
     pub fn is_as_configured(&self, spec: &CacheSpec, device: &FileDevice) -> bool {
-        let made = self.recovered.superblock().layout.shape();
-        let wanted = layout(spec, made.sector_bytes, Some(device.bytes()));
-        let same = |wanted: Layout| (wanted.slots(), wanted.block_bytes()) == (made.slots, made.block_bytes);
-        // One that is smaller may be as large as it can be, and the file can grow.
-        device.bytes() >= spec.size && wanted.is_ok_and(same) && device.align() <= made.sector_bytes
+        is_as_configured(&self.recovered, spec, device)
     }
 
     /// Blocks that are cached.
     pub fn blocks(&self) -> usize {
         self.recovered.blocks().count()
     }
+}
+
+/// True if what was recovered is a cache as configured, on a device that can be read and written in its sectors.
+pub(super) fn is_as_configured(recovered: &Recovered, spec: &CacheSpec, device: &FileDevice) -> bool {
+    let made = recovered.superblock().layout.shape();
+    let wanted = layout(spec, made.sector_bytes, Some(device.bytes()));
+    let same = |wanted: Layout| (wanted.slots(), wanted.block_bytes()) == (made.slots, made.block_bytes);
+    // One that is smaller may be as large as it can be, and the file can grow.
+    device.bytes() >= spec.size && wanted.is_ok_and(same) && device.align() <= made.sector_bytes
 }
 
 /// Where everything lies on a device of `room` bytes, or on one that may be as large as it takes.

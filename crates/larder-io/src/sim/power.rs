@@ -111,6 +111,11 @@ impl SimHost {
         resumed
     }
 
+    /// Let reads of a volume's clean blocks pass the cache by.
+    pub fn set_slow_cache(&mut self, volume: VolumeId, on: bool) {
+        self.engine.set_slow_cache(volume, on);
+    }
+
     /// Begin a clean stop.
     pub fn stop(&mut self) {
         self.engine.stop();

@@ -3,6 +3,7 @@
 mod drain;
 mod modes;
 mod resume;
+mod slow;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -199,6 +199,10 @@ impl World {
         let Self { larder, a, b, c } = self;
         traffic.goes_on();
         wait_for_state(larder, "a", "failed");
+        wait_for("what is lost is written down", || {
+            let cache = larder.status()["cache"].clone();
+            cache["loss_file"].is_string().then_some(()).ok_or_else(|| format!("{cache:#}"))
+        });
         traffic.goes_on();
         assert!(refused(a.read(10 * BLOCK, 4096)) && refused(a.read(0, 512)) && refused(a.flush()));
         assert!(refused(a.write(3 * MIB, &[7; 4096])));
@@ -243,9 +247,11 @@ impl World {
         verify(c, 1, 10..50);
         let hits = count(&larder.tenant("b"), "read_hits");
         verify(b, 2, 1000..1010);
-        assert_eq!(count(&larder.tenant("b"), "read_hits"), hits + 10, "it is used as a cache");
+        // Others may hit as well.
+        assert!(count(&larder.tenant("b"), "read_hits") >= hits + 10, "it is used as a cache");
         write(a, 3, 20..25);
-        assert_eq!(count(&volume(larder, "a"), "dirty_blocks"), 21, "write-back goes on");
+        // While nobody asked for anything the others may have been written back.
+        assert!(count(&volume(larder, "a"), "dirty_blocks") >= 5, "write-back goes on");
     }
 
     /// The data of a volume that has been back for a while, after a death.
@@ -365,6 +371,8 @@ fn a_cache_file_without_space_is_as_a_device_that_is_gone() {
     run(program("mount").args(["-t", "tmpfs", "-o", "size=40m", "none", &mount_text]), setup.folder());
     let mut undo = Undo::default();
     undo.later("umount", &[&mount_text]);
+    let file = File::create(mount.join("cache.img")).expect("a cache file");
+    file.set_len(32 * MIB).expect("a file of the size");
     symlink(mount.join("cache.img"), setup.cache()).expect("the cache's name");
 
     let mut world = World::start(setup);
