@@ -167,7 +167,7 @@ impl Telling {
                 bar.set_position(first.1.saturating_sub(left.bytes));
                 bar.set_message(line);
             }
-            None if left.open && self.told.is_none_or(|told| now - told >= TELL_EVERY) => {
+            None if left.blocks > 0 && self.told.is_none_or(|told| now - told >= TELL_EVERY) => {
                 self.told = Some(now);
                 eprintln!("{line}");
             }
