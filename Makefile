@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo test kills bench bench-engine bench-sim bench-locality fuzz soak lint doc
+.PHONY: build demo test kills bench bench-engine bench-endurance bench-recovery bench-sim bench-locality fuzz soak lint doc
 
 build:
 	@scripts/install-deps.sh build
@@ -27,6 +27,7 @@ bench:
 	@scripts/install-deps.sh bench
 	cargo build --release --locked
 	/usr/bin/python3 bench/nbd.py
+	/usr/bin/python3 bench/writeback.py
 
 # What the engine itself costs, without devices: processor time for a hit, metadata written, memory for a block; then two engines at once.
 bench-engine:
@@ -34,6 +35,19 @@ bench-engine:
 	cargo build --release --locked -p larder-engine --example engine_cost
 	target/release/examples/engine_cost
 	target/release/examples/engine_cost 262144 2
+
+# What the SSD gets under write-back besides the guest's data, counted by the device. Takes root, for a loop device.
+bench-endurance:
+	@scripts/install-deps.sh test
+	cargo build --release --locked
+	/usr/bin/python3 bench/endurance.py
+
+# How long a start takes to read the metadata of a full cache of GIB (1024 by default, which take 10 GiB of disk and 5 GiB of memory), by the daemon's code.
+GIB ?= 1024
+bench-recovery:
+	@scripts/install-deps.sh build
+	cargo build --release --locked -p larder-io --example recovery
+	target/release/examples/recovery $(GIB) target
 
 # Replacement policies beside libCacheSim's: accesses per second, as ratios, and memory. In about ten minutes.
 bench-sim:

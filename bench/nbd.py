@@ -9,6 +9,7 @@ qemu-storage-daemon's null device). Larder's misses are counted during the measu
 import argparse
 import json
 import os
+import random
 import shutil
 import signal
 import statistics
@@ -44,6 +45,18 @@ class Server:
 
 def socket_uri(path, export=""):
     return f"nbd+unix:///{export}?socket={path}"
+
+
+def write_iolog(path, name, blocks, writes, every, sync="sync"):
+    """A log for fio to replay: random 4 KiB writes to `name`, with one flush after each `every`. (fio's own `--fsync` at a depth above one repeats
+    the flush for as long as no further write was handed out: up to thirty times.)"""
+    with open(path, "w") as file:
+        file.write(f"fio version 2 iolog\n{name} add\n{name} open\n")
+        for number in range(1, writes + 1):
+            file.write(f"{name} write {random.randrange(blocks) * 4096} 4096\n")
+            if every and number % every == 0:
+                file.write(f"{name} {sync} 0 0\n")
+        file.write(f"{name} close\n")
 
 
 def make_file(path):
