@@ -3,10 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::process::{Background, program, run};
 use super::setup::Setup;
 use super::{LIMIT, wait_for};
+
+/// How often a layer is tried to be undone after a failure.
+const TRIES: usize = 40;
 
 /// Loop devices and mounts need root. Without it, a test fails in CI (`CI` is set there), and is left out elsewhere.
 pub fn is_root(folder: &Path) -> bool {
@@ -99,8 +104,13 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         while let Some(mut command) = self.undo.pop() {
-            // The test has failed already; what can be undone is undone.
-            let _ = command.status();
+            // The test has failed already; what can be undone is undone. A loop device lets go of its file a moment after it is detached.
+            for _ in 0..TRIES {
+                if command.output().is_ok_and(|output| output.status.success()) {
+                    break;
+                }
+                sleep(Duration::from_millis(50));
+            }
         }
     }
 }

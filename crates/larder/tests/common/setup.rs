@@ -19,6 +19,7 @@ pub const MIB: u64 = 1 << 20;
 /// A folder of its own, and the configuration that grows in it.
 pub struct Setup {
     folder: TempDir,
+    cache_path: PathBuf,
     cache_size: String,
     cache: String,
     control: String,
@@ -40,7 +41,14 @@ impl Setup {
         let folder =
             tempfile::Builder::new().prefix("larder-").tempdir_in(place).expect("a temporary folder");
         let (cache, control, tenants) = Default::default();
-        Self { folder, cache_size: cache_size.into(), cache, control, tenants }
+        let cache_path = folder.path().join("cache.img");
+        Self { folder, cache_path, cache_size: cache_size.into(), cache, control, tenants }
+    }
+
+    /// The cache is on this device.
+    pub fn cache_on(mut self, device: &str) -> Self {
+        self.cache_path = device.into();
+        self
     }
 
     /// The cache is cold at each start.
@@ -142,9 +150,9 @@ impl Setup {
         format!("nbd+unix:///{volume}?socket={}", self.socket(volume).display())
     }
 
-    /// The cache file.
+    /// The cache file or device.
     pub fn cache(&self) -> PathBuf {
-        self.path("cache.img")
+        self.cache_path.clone()
     }
 
     /// The control socket.
