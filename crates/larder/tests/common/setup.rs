@@ -19,7 +19,6 @@ pub const MIB: u64 = 1 << 20;
 /// A folder of its own, and the configuration that grows in it.
 pub struct Setup {
     folder: TempDir,
-    cache_path: PathBuf,
     cache_size: String,
     cache: String,
     control: String,
@@ -41,14 +40,7 @@ impl Setup {
         let folder =
             tempfile::Builder::new().prefix("larder-").tempdir_in(place).expect("a temporary folder");
         let (cache, control, tenants) = Default::default();
-        let cache_path = folder.path().join("cache.img");
-        Self { folder, cache_path, cache_size: cache_size.into(), cache, control, tenants }
-    }
-
-    /// The cache is on this device.
-    pub fn cache_on(mut self, device: &str) -> Self {
-        self.cache_path = device.into();
-        self
+        Self { folder, cache_size: cache_size.into(), cache, control, tenants }
     }
 
     /// The cache is cold at each start.
@@ -152,7 +144,7 @@ impl Setup {
 
     /// The cache file or device.
     pub fn cache(&self) -> PathBuf {
-        self.cache_path.clone()
+        self.path("cache.img")
     }
 
     /// The control socket.
