@@ -351,9 +351,12 @@ impl Engine {
 
     /// A slot for newer data of a block that a tenant holds: the partition does not grow, the slot of the older data will be free.
     pub(crate) fn spare_slot(&mut self, tenant: usize) -> Option<u32> {
-        if self.free_slots.is_empty() {
-            self.pool.take(TAKE, &mut self.free_slots);
-            self.free_slots.reverse();
+        if self.free_slots.len() < TAKE / 2 {
+            let mut more = Vec::new();
+            self.pool.take(TAKE, &mut more);
+            more.reverse();
+            more.append(&mut self.free_slots);
+            self.free_slots = more;
         }
         if self.free_slots.is_empty() {
             self.evict_one(tenant);
