@@ -4,6 +4,8 @@
 //! `LARDER_KILLS` sets how often (20 times where nothing is set).
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -42,9 +44,12 @@ fn verify(larder: &Larder, disk: &mut Disk, workers: &mut [Worker]) {
 
 /// All work until the daemon is killed.
 fn until_killed(larder: Larder, mount: &Path, workers: Vec<Worker>, state: &mut u64) -> (Setup, Vec<Worker>) {
-    let running: Vec<JoinHandle<Worker>> = workers.into_iter().map(|worker| worker.run(mount)).collect();
+    let dying = Arc::new(AtomicBool::new(false));
+    let running: Vec<JoinHandle<Worker>> =
+        workers.into_iter().map(|worker| worker.run(mount, dying.clone())).collect();
     a_while(state, Duration::from_millis(1500));
     assert!(running.iter().all(|worker| !worker.is_finished()), "an error before the daemon was killed");
+    dying.store(true, Ordering::SeqCst);
     let setup = larder.kill();
     (setup, running.into_iter().map(|worker| worker.join().expect("a worker's record")).collect())
 }
