@@ -49,13 +49,16 @@ impl Engine {
 
     /// True if there may not be as many marks as the part needs.
     fn waits_at_gate(&mut self, part_id: u32, part: &Part) -> bool {
-        let regions = self.regions_of(part);
         let Some(durable) = &self.durable else { return false };
         let (marks, most) = (durable.regions.marks(), durable.journal.marks_max());
-        if (durable.gate.is_empty() && marks + regions.len() <= most) || self.is_planted(Planted::MarkSkipped)
-        {
+        let blocks = self.blocks_of(part.start, part.end);
+        // Mostly there is room for all that the part could touch.
+        let touched = (blocks.end - blocks.start) / u64::from(durable.superblock.region_blocks) + 2;
+        let has_room = durable.gate.is_empty() && marks + touched as usize <= most;
+        if has_room || self.is_planted(Planted::MarkSkipped) {
             return false;
         }
+        let regions = self.regions_of(part);
         let (marked, others): (Vec<_>, Vec<_>) =
             regions.into_iter().partition(|&region| durable.regions.has_mark(region));
         let more = others.into_iter().filter(|&region| self.maps_any(part, region)).count();

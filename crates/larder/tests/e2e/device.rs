@@ -3,12 +3,13 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
 use crate::common::daemon::{Larder, count, larder};
+use crate::common::disk::is_root;
 use crate::common::nbd::{Client, Failure};
 use crate::common::pattern::{first_difference, stamp};
 use crate::common::process::{Background, Outcome, program, run, run_within};
@@ -20,19 +21,6 @@ const EIO: u32 = 5;
 
 /// Nothing is written back by itself, however long it rests.
 const LAZY: &str = "write_policy = \"wb\"\ndirty_rest = 70\ndirty_max = 90\ndirty_age = \"1h\"";
-
-/// Loop devices and mounts need root. Without it these tests fail in CI (`CI` is set there), and are left out elsewhere.
-fn is_root(folder: &Path) -> bool {
-    let is_root = run(program("id").arg("-u"), folder).trim() == "0";
-    assert!(
-        is_root || std::env::var_os("CI").is_none(),
-        "these tests make devices: CI has to run them as root"
-    );
-    if !is_root {
-        eprintln!("left out: this test makes a device, which takes root");
-    }
-    is_root
-}
 
 /// What has to be undone, last first, however the test ends.
 #[derive(Default)]
