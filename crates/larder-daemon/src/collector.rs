@@ -297,6 +297,7 @@ fn volume_status(
         dirty_bytes: u64::from(now.dirty_blocks) * u64::from(block_bytes),
         draining: now.draining.as_str().into(),
         slow_cache: now.slow_cache,
+        epochs_behind: now.epochs_behind,
         backing_failing_seconds: now.backing_failing.map(|time| time.as_secs_f64()),
         lost_bytes: lost.map_or(0, VolumeLoss::bytes),
         lost_ranges: lost.map_or(0, |lost| lost.ranges.len() as u64),
@@ -354,6 +355,7 @@ mod tests {
             dirty_blocks: 3,
             draining: larder_engine::Drain::Once,
             slow_cache: false,
+            epochs_behind: Some(2),
             failed: *bytes == 1024,
             backing_failing: (*bytes == 2048).then_some(Duration::from_secs(8)),
         };

@@ -198,6 +198,8 @@ pub struct VolumeConfig {
     pub backing: BackingConfig,
     /// Where its NBD server listens; several volumes may share an address.
     pub listen: ListenAddress,
+    /// Under `wb`: its writes reach the backing in the order of its flushes.
+    pub ordered: bool,
 }
 
 /// The slow device of a volume.

@@ -250,6 +250,9 @@ pub struct VolumeStatus {
     /// The cache device is slower than the backing: reads of clean blocks pass it by until it is faster again.
     #[serde(default)]
     pub slow_cache: bool,
+    /// With `ordered = true`: how many epochs the backing is behind, each what was written between two flushes; else `null`.
+    #[serde(default)]
+    pub epochs_behind: Option<u64>,
     /// Seconds since writing back first failed, about, where the backing fails and blocks wait; else `null`.
     #[serde(default)]
     pub backing_failing_seconds: Option<f64>,
@@ -300,6 +303,7 @@ mod tests {
             dirty_bytes: 28_672,
             draining: "off".into(),
             slow_cache: false,
+            epochs_behind: None,
             backing_failing_seconds: None,
             lost_bytes: 0,
             lost_ranges: 0,

@@ -1,7 +1,7 @@
 //! The invariants of the engine, checked in full: slow, for tests to call after each step.
 
 use crate::store::State;
-use crate::{Engine, TenantId};
+use crate::{Engine, TenantId, VolumeId};
 use larder_policy::Replacement;
 
 impl Engine {
@@ -61,8 +61,10 @@ impl Engine {
             let Some(key) = self.store.key_of_number(entry) else { continue };
             dirty[usize::from(key.volume.0)] += u32::from(self.store.state(entry) == State::Dirty);
         }
-        for (volume, dirty) in self.volumes.iter().zip(dirty) {
-            assert_eq!(volume.dirty, dirty, "dirty blocks are counted");
+        for (volume, (at, dirty)) in self.volumes.iter().zip((0..).zip(dirty)) {
+            let kept = self.kept_versions(VolumeId(at));
+            assert_eq!(volume.dirty, dirty + kept, "dirty blocks are counted");
+            self.check_order(VolumeId(at));
         }
         let of = |tenant| self.volumes.iter().filter(move |volume| usize::from(volume.tenant.0) == tenant);
         for (at, tenant) in self.tenants.iter().enumerate() {

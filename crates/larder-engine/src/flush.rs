@@ -29,6 +29,13 @@ impl Flushes {
 
 impl Engine {
     pub(crate) fn flush(&mut self, volume: VolumeId, request: RequestId) {
+        if !self.waits_for_epoch(volume, request) {
+            self.flush_in_epoch(volume, request);
+        }
+    }
+
+    /// The same, where the volume's writes have an order and what is written from now on is of a newer epoch.
+    pub(crate) fn flush_in_epoch(&mut self, volume: VolumeId, request: RequestId) {
         if !self.needs_backing_flush(volume) {
             return self.reply_when_durable(volume, request);
         }

@@ -13,7 +13,8 @@
 //!   (`fill.rs`), or is read past the cache where it may not enter.
 //! * **write** (`write.rs`): goes to the backing; under `wt` also to the slot of a cached block, and a whole absent block is admitted; under
 //!   `ro` the block is invalidated.
-//!   `wb` to a slot alone (`write_back.rs`), and to the backing only where the cache cannot take it (`out.rs`). The cleaner (`clean`) writes it back.
+//!   `wb` to a slot alone (`write_back.rs`), and to the backing only where the cache cannot take it (`out.rs`). The cleaner (`clean`) writes it back,
+//!   in the order of the volume's flushes where that is asked for (`order`).
 //! * **discard, write-zeroes** (`range.rs`): go to the backing; the blocks are invalidated.
 //!
 //! A fill holds a shared lock of its own on whole blocks until its data is in the cache. So a write never runs beside the fill of its
@@ -37,6 +38,7 @@ pub mod format;
 mod locks;
 mod merge;
 mod ops;
+mod order;
 mod out;
 mod partition;
 mod range;
@@ -71,6 +73,7 @@ use larder_policy::{List, Replacement};
 use locks::{Owner, RangeLocks};
 use merge::Merge;
 use ops::{Op, StagedRead};
+use order::Order;
 use out::Out;
 use request::{Guest, Part};
 use slab::Slab;
@@ -158,6 +161,8 @@ struct Volume {
     /// The cache device failed with data that the backing does not have: nothing is served.
     failed: bool,
     slow_cache: SlowCache,
+    /// Its writes reach the backing in the order of its flushes.
+    order: Option<Box<Order>>,
 }
 
 /// The state machine. One reactor owns it, with all the volumes of its tenants; only the free pool is shared.
@@ -193,6 +198,8 @@ pub struct Engine {
     /// Writes that go to the backing where the cache cannot take them, by their part.
     outs: BTreeMap<u32, Vec<Out>>,
     cleaner: Cleaner,
+    /// Volumes whose writes have an order.
+    ordered: Vec<VolumeId>,
     /// What keeps the cache over a stop, where it is kept.
     durable: Option<Box<Durable>>,
     #[cfg(feature = "planted")]
@@ -232,6 +239,7 @@ impl Engine {
             trim_due: false,
             outs: BTreeMap::new(),
             cleaner: Cleaner::default(),
+            ordered: Vec::new(),
             durable: None,
             #[cfg(feature = "planted")]
             planted: None,
@@ -280,6 +288,7 @@ impl Engine {
             unflushed: false,
             failed: false,
             slow_cache: SlowCache::default(),
+            order: None,
         });
         self.cleaner.add_volume();
         id
@@ -327,6 +336,7 @@ impl Engine {
             Op::MetaWrite { stage } => self.end_meta_write(stage, result),
             Op::MetaFlush => self.end_meta_flush(result),
         }
+        self.go_on_in_order();
         self.run_granted();
         self.clean();
         self.pump();

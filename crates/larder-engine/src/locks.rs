@@ -71,6 +71,11 @@ impl RangeLocks {
         !self.held.iter().any(|h| h.exclusive && h.overlaps(start, end))
     }
 
+    /// Who holds an exclusive lock on any part of the range.
+    pub fn writers(&self, start: u64, end: u64) -> impl Iterator<Item = Owner> + '_ {
+        self.held.iter().filter(move |h| h.exclusive && h.overlaps(start, end)).map(|h| h.owner)
+    }
+
     /// True if anyone holds a lock on any part of the range.
     pub fn is_locked(&self, start: u64, end: u64) -> bool {
         self.held.iter().any(|h| h.overlaps(start, end))

@@ -40,9 +40,18 @@ impl Engine {
 
     /// Write what there is of a part for its backing, unless it has to wait for marks: then it is granted again.
     pub(crate) fn start_outs(&mut self, part_id: u32) {
-        let waits =
-            |engine: &mut Self| engine.parts[part_id as usize].marks > 0 || engine.waits_for_marks(part_id);
-        if !self.outs.contains_key(&part_id) || waits(self) {
+        if !self.outs.contains_key(&part_id) {
+            return;
+        }
+        let volume = self.parts[part_id as usize].volume;
+        if self.is_ordered(volume) && self.is_failed(volume) {
+            // What is older is not on the backing, and will not be.
+            return self.refuse(part_id);
+        }
+        if self.parts[part_id as usize].marks > 0
+            || self.waits_at_order(part_id)
+            || self.waits_for_marks(part_id)
+        {
             return;
         }
         let part = self.parts[part_id as usize];
@@ -62,11 +71,30 @@ impl Engine {
         self.invalidate_range(part_id, out.start, out.end);
         match result {
             Ok(()) => self.drop_dirty(part_id, volume, out.start, out.end),
-            Err(error) => self.fail_part(part_id, error),
+            Err(error) => {
+                self.fail_part(part_id, error);
+                self.doubt_dirty(volume, out.start, out.end);
+            }
         }
+        self.drop_out(part_id, out);
+    }
+
+    /// Nothing more comes of it.
+    pub(crate) fn drop_out(&mut self, part_id: u32, out: Out) {
         match out.merge {
             Some(merge) => self.end_merge(merge),
             None => self.part_step(part_id),
+        }
+    }
+
+    /// The backing may have anything of `start..end`: dirty blocks there are not clean, whatever was written back of them.
+    pub(crate) fn doubt_dirty(&mut self, volume: VolumeId, start: u64, end: u64) {
+        for block in self.blocks_of(start, end) {
+            let key = BlockKey { volume, block };
+            if let Some(entry) = self.store.find(key).filter(|_| self.is_dirty(key)) {
+                self.forget_cleaned(key);
+                self.requeue(vec![(key, self.store.slot(entry))]);
+            }
         }
     }
 

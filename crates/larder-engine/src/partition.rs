@@ -107,7 +107,12 @@ impl Engine {
         let policies: usize = self.tenants.iter().map(policies).sum();
         let slots = self.free_slots.capacity() * size_of::<u32>();
         let durable = self.durable.as_ref().map_or(0, |durable| durable.memory_bytes());
-        self.cleaner.memory_bytes() + self.store.memory_bytes() + slots + policies + durable
+        self.cleaner.memory_bytes()
+            + self.order_bytes()
+            + self.store.memory_bytes()
+            + slots
+            + policies
+            + durable
     }
 
     pub(crate) fn stats_mut(&mut self, volume: VolumeId) -> &mut TenantStats {
@@ -155,7 +160,9 @@ impl Engine {
         }
         let secret = self.store.secret_key(key);
         let hash = hash(secret);
-        if !self.tenants[tenant].admits(secret, hash) {
+        // In an ordered volume a write that passes by waits for all that is older.
+        let asks = state != State::Writing || !self.is_ordered(key.volume) || !self.writes_back(key.volume);
+        if asks && !self.tenants[tenant].admits(secret, hash) {
             return None;
         }
         let ghost = self.store.find_ghost(key);
@@ -177,6 +184,8 @@ impl Engine {
         if self.tenants[tenant].is_full() || !self.have_free_slot() {
             self.evict_one(tenant);
             self.free_ahead(tenant);
+            // What the block had may not be free yet, and others be.
+            self.have_free_slot();
         }
         if self.tenants[tenant].is_full() { None } else { self.free_slots.pop() }
     }

@@ -11,10 +11,10 @@ use crate::{Engine, Op, OpKind, RequestKind, Target};
 impl Engine {
     /// A discard or write-zeroes part has its lock.
     pub(crate) fn run_range(&mut self, part_id: u32) {
-        if self.outs.contains_key(&part_id) {
+        if self.parts[part_id as usize].pending > 0 {
             return self.start_outs(part_id);
         }
-        if self.waits_for_marks(part_id) {
+        if self.waits_at_order(part_id) || self.waits_for_marks(part_id) {
             return;
         }
         let part = self.parts[part_id as usize];
@@ -43,8 +43,9 @@ impl Engine {
 
     /// All operations of a discard or write-zeroes have ended.
     pub(crate) fn settle_range(&mut self, part_id: u32, part: &Part) {
-        if part.error.is_none() {
-            self.drop_dirty(part_id, part.volume, part.start, part.end);
+        match part.error {
+            None => self.drop_dirty(part_id, part.volume, part.start, part.end),
+            Some(_) => self.doubt_dirty(part.volume, part.start, part.end),
         }
     }
 }

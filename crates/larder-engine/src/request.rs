@@ -45,6 +45,8 @@ pub(crate) struct Part {
     pub guarded: bool,
     /// A write to the cache alone.
     pub back: bool,
+    /// It may write to a backing whose writes have an order.
+    pub past: bool,
     /// Marks that it waits for.
     pub marks: u32,
     pub error: Option<IoError>,
@@ -90,7 +92,7 @@ impl Engine {
     pub fn in_flight(&self) -> usize {
         let flushes: usize = self.volumes.iter().map(|v| v.flushes.in_flight()).sum();
         let waiting = self.durable.as_ref().map_or(0, |durable| durable.waiters());
-        self.guests.len() + self.fills.len() + flushes + waiting
+        self.guests.len() + self.fills.len() + flushes + waiting + self.flushes_in_order()
     }
 
     fn admissible(&self, request: &Request) -> Result<(), IoError> {
@@ -208,6 +210,7 @@ impl Engine {
         if part.guarded {
             self.unguard(part);
         }
+        self.leave_order(part);
         self.unlock(part.volume, Owner::Part(part_id));
         let guest = &mut self.guests[part.guest as usize];
         guest.parts -= 1;
@@ -230,7 +233,10 @@ impl Engine {
             Some(error) => self.reply(request.id, Err(error)),
             None if !durably || self.is_planted(crate::Planted::FuaIgnored) => self.reply(request.id, Ok(())),
             // What was written to the backing is durable, but a slot that it has overtaken is freed only after a flush.
-            None if self.owes(request.volume) => self.flush(request.volume, request.id),
+            // Nor may what comes after it reach an ordered backing before it.
+            None if self.owes(request.volume) || self.is_ordered(request.volume) => {
+                self.flush(request.volume, request.id)
+            }
             None => self.reply_when_durable(request.volume, request.id),
         }
     }
@@ -261,6 +267,7 @@ fn new_part(guest: u32, request: &Request, start: u64, end: u64) -> Part {
         pending: 0,
         guarded: false,
         back: false,
+        past: false,
         marks: 0,
         error: None,
     }

@@ -88,6 +88,8 @@ impl Engine {
             self.give_cache_up();
         }
         self.latch_soon();
+        self.go_on_in_order();
+        self.run_granted();
     }
 
     /// True if the engine asks nothing more of its cache device, once the operations on it that are in flight have ended.
@@ -165,6 +167,7 @@ impl Engine {
             }
             self.remove_entry(entry);
         }
+        self.forget_order();
         self.free_slots.clear();
         self.pool = pool;
         self.durable = None;

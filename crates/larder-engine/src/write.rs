@@ -21,13 +21,16 @@ pub(crate) struct Run {
 impl Engine {
     /// A write part has its lock.
     pub(crate) fn run_write(&mut self, part_id: u32) {
-        if self.outs.contains_key(&part_id) {
+        if self.parts[part_id as usize].pending > 0 {
             return self.start_outs(part_id);
         }
         if self.writes_back(self.parts[part_id as usize].volume) {
-            return self.write_back(part_id);
+            if !self.waits_for_room(part_id) {
+                self.write_back(part_id);
+            }
+            return;
         }
-        if self.waits_for_marks(part_id) {
+        if self.waits_at_order(part_id) || self.waits_for_marks(part_id) {
             return;
         }
         let part = self.parts[part_id as usize];
@@ -163,6 +166,7 @@ impl Engine {
             return;
         }
         if part.error.is_some() {
+            self.doubt_dirty(part.volume, part.start, part.end);
             return self.invalidate_range(part_id, part.start, part.end);
         }
         self.drop_dirty(part_id, part.volume, part.start, part.end);

@@ -10,8 +10,8 @@
 //! 1024 GiB (the default) take 10 GiB of disk and 5 GiB of memory, and 17 GiB more of memory with `--index`.
 
 use larder_engine::format::{
-    BlockId, Contents, Entry, JournalWriter, Layout, Medium, MediumError, MediumMut, Recovered, Session,
-    Superblock, TableWriter, Uuid, Volume, VolumeTable, format, recover,
+    BlockId, Contents, Entry, Epoch, JournalWriter, Layout, Medium, MediumError, MediumMut, Recovered,
+    Session, Superblock, TableWriter, Uuid, Volume, VolumeTable, format, recover,
 };
 use larder_engine::{Engine, EngineConfig, FreePool, WritePolicy};
 use larder_io::{CachePlan, CacheSpec};
@@ -73,6 +73,7 @@ fn contents(held: u32) -> Option<Contents> {
     (held != NOTHING).then_some(Contents {
         block,
         dirty: held & DIRTY != 0,
+        epoch: Epoch::NONE,
         crc: held.wrapping_mul(0x9e37_79b1),
     })
 }
@@ -122,8 +123,8 @@ impl Cache {
 
     fn map(&mut self, slot: u32, held: u32, old: Option<u32>) -> Result<(), Box<dyn Error>> {
         self.held[slot as usize] = held;
-        let Contents { block, dirty, crc } = contents(held).ok_or("a slot holds something")?;
-        self.journal.push(Entry::Map { block, dirty, slot, crc, old })?;
+        let Contents { block, dirty, epoch, crc } = contents(held).ok_or("a slot holds something")?;
+        self.journal.push(Entry::Map { block, dirty, epoch, slot, crc, old })?;
         if self.journal.room_entries() < COMMIT || u64::from(slot) % COMMIT == 0 {
             self.commit()?;
         }

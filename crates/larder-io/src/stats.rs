@@ -126,6 +126,8 @@ pub struct VolumeSnapshot {
     pub failed: bool,
     /// The cache device is slower than the backing: reads of clean blocks pass it by.
     pub slow_cache: bool,
+    /// With ordered write-back: how many epochs (what lies between two flushes) the backing is behind.
+    pub epochs_behind: Option<u64>,
     /// For how long nothing could be written back, about, where the backing fails.
     pub backing_failing: Option<Duration>,
 }

@@ -57,6 +57,8 @@ pub struct Disk {
     pub bytes: u64,
     /// Rises when another volume takes its place.
     pub identity: u32,
+    /// Its writes reach the backing in the order of its flushes.
+    pub ordered: bool,
 }
 
 /// What a history starts with.
@@ -107,6 +109,7 @@ impl Plan {
             },
             bytes: disk_bytes(&mut rng, u64::from(block_bytes), wide),
             identity: 0,
+            ordered: holds_back && rng.below(3) == 0,
         });
         let disks = disks.collect();
         let region_blocks = 1 << rng.below(if wide { 5 } else { 4 });

@@ -225,6 +225,7 @@ mod tests {
             dirty_bytes: 1234 * 4096,
             draining: "once".into(),
             slow_cache: false,
+            epochs_behind: None,
             backing_failing_seconds: failing,
             lost_bytes: 0,
             lost_ranges: 0,

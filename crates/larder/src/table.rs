@@ -209,7 +209,11 @@ fn state(volume: &VolumeStatus) -> String {
         None if volume.slow_cache => {
             "ok; the cache device is slower than the backing: reads pass it by".into()
         }
-        None => volume.state.as_str().into(),
+        None => match volume.epochs_behind {
+            None | Some(0) => volume.state.as_str().into(),
+            Some(1) => format!("{}; the backing is behind by less than a flush", volume.state.as_str()),
+            Some(epochs) => format!("{}; the backing is {epochs} flushes behind", volume.state.as_str()),
+        },
     }
 }
 

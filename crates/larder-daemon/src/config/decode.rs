@@ -344,7 +344,7 @@ impl<'c> Rules<'c> {
     }
 
     fn volume(&mut self, table: &Table<'_>) -> Result<VolumeConfig, Complaint> {
-        table.allow_only(&["name", "backing", "nbd"])?;
+        table.allow_only(&["name", "backing", "nbd", "ordered"])?;
         let field = table.required("name", "\"db-root\"")?;
         let name = name(&field)?;
         self.volume_names.insert(
@@ -354,7 +354,14 @@ impl<'c> Rules<'c> {
         )?;
         let backing = self.backing(&table.required("backing", "\"/srv/db.img\"")?)?;
         let listen = self.listen(&table.required("nbd", "\"unix:/run/larder/db-root.sock\"")?)?;
-        Ok(VolumeConfig { name, backing, listen })
+        let ordered = table.boolean("ordered")?.unwrap_or(false);
+        if ordered && !self.cache.keep {
+            return Err(table.complain(
+                format!("volume \"{name}\" is ordered, and the cache is not kept over restarts"),
+                "remove keep = false from [cache], or ordered = true from the volume",
+            ));
+        }
+        Ok(VolumeConfig { name, backing, listen, ordered })
     }
 
     fn backing(&mut self, field: &Field<'_, &str>) -> Result<BackingConfig, Complaint> {

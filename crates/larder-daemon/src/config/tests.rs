@@ -211,7 +211,9 @@ fn any_tenants() -> impl Strategy<Value = Vec<TenantConfig>> {
 type Unnamed = (Option<u64>, PolicyChoice, CachingSpec, Vec<(BackingConfig, ListenAddress)>);
 
 fn name_tenant((index, (quota_bytes, write_policy, caching, volumes)): (usize, Unnamed)) -> TenantConfig {
-    let volume = |(v, (backing, listen))| VolumeConfig { name: format!("t{index}.v_{v}"), backing, listen };
+    let ordered = index == 1;
+    let volume =
+        |(v, (backing, listen))| VolumeConfig { name: format!("t{index}.v_{v}"), backing, listen, ordered };
     let volumes = volumes.into_iter().enumerate().map(volume).collect();
     let dirty = DirtyLimits { rest: index as u8, max: 50, age: 7 };
     TenantConfig { name: format!("t-{index}"), quota_bytes, write_policy, dirty, caching, volumes }
@@ -259,6 +261,8 @@ fn any_config() -> impl Strategy<Value = Config> {
         {
             tenant.write_policy = PolicyChoice::Auto;
         }
+        let volumes = tenants.iter_mut().flat_map(|tenant| &mut tenant.volumes);
+        volumes.for_each(|volume| volume.ordered &= cache.keep);
         Config { cache, control, tenants }
     })
 }

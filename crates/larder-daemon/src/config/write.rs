@@ -59,5 +59,9 @@ fn write_volume(f: &mut fmt::Formatter<'_>, volume: &VolumeConfig) -> fmt::Resul
     writeln!(f, "\n[[tenant.volume]]")?;
     writeln!(f, "name = {}", quoted(&volume.name))?;
     writeln!(f, "backing = {}", quoted(&volume.backing))?;
-    writeln!(f, "nbd = {}", quoted(&volume.listen))
+    writeln!(f, "nbd = {}", quoted(&volume.listen))?;
+    if volume.ordered {
+        writeln!(f, "ordered = true")?;
+    }
+    Ok(())
 }

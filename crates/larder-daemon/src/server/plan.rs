@@ -79,6 +79,7 @@ impl ReactorPlan {
         debug_assert_eq!(id, place.tenant, "identities are dense, in the order of the configuration");
         for (config, backing) in tenant.volumes.iter().zip(backings) {
             let volume = builder.add_volume(id, backing)?;
+            builder.set_ordered(volume, config.ordered);
             let info = builder.volume(volume).expect("it was added just now");
             let (name, description) = (config.name.clone(), format!("a volume of {}", tenant.name));
             let export = Export { name, description, reactor, volume, info };

@@ -77,7 +77,7 @@ impl Engine {
     }
 
     /// True if what is written back is to be called clean at once.
-    pub(super) fn is_draining(&self, volume: VolumeId) -> bool {
+    pub(crate) fn is_draining(&self, volume: VolumeId) -> bool {
         self.draining(volume).is_under_way()
     }
 

@@ -108,6 +108,17 @@ impl Cleaner {
         (self.busy, self.idle) = (true, false);
     }
 
+    /// In ticks.
+    pub fn now(&self) -> u64 {
+        self.ticks
+    }
+
+    /// Nothing of a volume is on its way to the backing, or (unless `hasty`) waits for its flush.
+    pub fn is_written(&self, volume: VolumeId, hasty: bool) -> bool {
+        let volume = &self.volumes[volume.0 as usize];
+        volume.runs == 0 && (hasty || (volume.written.is_empty() && volume.covered.is_empty()))
+    }
+
     pub fn memory_bytes(&self) -> usize {
         self.backlog.memory_bytes()
     }
@@ -136,6 +147,11 @@ impl Engine {
         self.cleaner.lost.iter().copied()
     }
 
+    /// How many of them a volume has.
+    pub(crate) fn lost_of(&self, volume: VolumeId) -> u32 {
+        self.cleaner.lost.range((volume, 0)..=(volume, u64::MAX)).count() as u32
+    }
+
     /// True where the cache device has failed with data that the backing does not have ([`Engine::dirty_blocks`]): every request of the volume fails.
     pub fn is_failed(&self, volume: VolumeId) -> bool {
         self.volume(volume).failed
@@ -162,10 +178,12 @@ impl Engine {
     /// A block has become dirty, or was so before.
     pub(crate) fn count_dirty(&mut self, key: BlockKey, before: bool) {
         self.cleaner.lost.remove(&(key.volume, key.block));
-        self.cleaner.backlog.add(key, self.cleaner.ticks);
-        self.volume_mut(key.volume).dirty += u32::from(!before);
-        let tenant = self.tenant_of(key.volume);
-        self.tenants[tenant].dirty += u32::from(!before);
+        if !self.is_ordered(key.volume) {
+            self.cleaner.backlog.add(key, self.cleaner.ticks);
+        }
+        if !before {
+            self.count_version(key.volume);
+        }
         self.drain_further(key.volume);
         self.cleaner.due |= self.above_rest(key.volume);
     }
@@ -173,14 +191,32 @@ impl Engine {
     /// A dirty block is so no more.
     pub(crate) fn count_clean(&mut self, key: BlockKey) {
         self.cleaner.backlog.remove(key);
+        self.leave_epoch(key);
         self.cleaner.lost.remove(&(key.volume, key.block));
-        self.volume_mut(key.volume).dirty -= 1;
-        let tenant = self.tenant_of(key.volume);
+        self.discount_version(key.volume);
+    }
+
+    /// A slot has data that the backing does not have.
+    pub(crate) fn count_version(&mut self, volume: VolumeId) {
+        self.volume_mut(volume).dirty += 1;
+        let tenant = self.tenant_of(volume);
+        self.tenants[tenant].dirty += 1;
+    }
+
+    /// It has it now, or something newer.
+    pub(crate) fn discount_version(&mut self, volume: VolumeId) {
+        self.volume_mut(volume).dirty -= 1;
+        let tenant = self.tenant_of(volume);
         self.tenants[tenant].dirty -= 1;
-        if self.dirty_of(key.volume) == 0 {
-            self.cleaner.volumes[key.volume.0 as usize].failing_since = None;
-            self.go_on_draining(key.volume);
+        if self.dirty_of(volume) == 0 {
+            self.cleaner.volumes[volume.0 as usize].failing_since = None;
+            self.go_on_draining(volume);
         }
+    }
+
+    /// True if a dirty block cannot be read any more.
+    pub(crate) fn is_lost(&self, key: BlockKey) -> bool {
+        self.cleaner.lost.contains(&(key.volume, key.block))
     }
 
     /// A dirty block cannot be read: nobody else has it.
@@ -198,15 +234,22 @@ impl Engine {
                 self.cleaner.urgent.push_back(key);
                 self.cleaner.due = true;
             }
+            self.press_order(key.volume);
+            self.cleaner.due |= self.is_ordered(key.volume);
             self.cleaner.pressed = true;
         }
     }
 
     /// No further block may become dirty.
     pub(crate) fn is_too_dirty(&self, volume: VolumeId) -> bool {
+        self.is_too_dirty_with(volume, 0)
+    }
+
+    /// The same, with so many more.
+    pub(crate) fn is_too_dirty_with(&self, volume: VolumeId, more: u32) -> bool {
         let tenant = self.volume(volume).tenant;
         let Tenant { quota, limits } = self.tenant_limits(tenant);
-        u64::from(self.dirty(tenant)) * 100 >= u64::from(quota) * u64::from(limits.max)
+        (u64::from(self.dirty(tenant)) + u64::from(more)) * 100 >= u64::from(quota) * u64::from(limits.max)
     }
 
     fn above_rest(&self, volume: VolumeId) -> bool {
@@ -230,6 +273,8 @@ impl Engine {
         let aged = pieces.filter(|&(key, since)| since + age(key) <= now).map(|(key, _)| key).collect();
         self.cleaner.aged = aged;
         self.cleaner.due = true;
+        self.go_on_in_order();
+        self.run_granted();
         self.clean();
         self.go_on_with_drains();
     }
@@ -313,7 +358,7 @@ impl Engine {
         if cleaner.draining.state != Drain::Off || self.write_policy(state.tenant) != WritePolicy::WriteBack {
             return cleaner.runs < 4;
         }
-        if self.cleaner.idle {
+        if self.cleaner.idle || self.wants_order(volume) {
             return cleaner.runs < 4;
         }
         self.above_rest(volume) && (cleaner.runs as usize) < self.runs_wanted(volume)
@@ -332,6 +377,9 @@ impl Engine {
 
     /// The next block of a volume in the order of addresses, once around.
     fn next_of(&mut self, volume: VolumeId) -> Option<BlockKey> {
+        if self.is_ordered(volume) {
+            return self.next_in_order(volume);
+        }
         let mut wrapped = false;
         for _ in 0..LOOKS {
             let block = self.cleaner.volumes[volume.0 as usize].cursor;

@@ -1,7 +1,7 @@
 //! Runs: neighbouring dirty blocks on their way to the backing.
 //!
 //! A run reads its blocks from their slots, verifies them, and writes them at once. It holds a shared lock on them meanwhile: guests read, and those that
-//! write wait. Then the blocks wait for a flush of the backing.
+//! write wait. (Versions of an ordered volume stay as they are anyway.) Then the blocks wait for a flush of the backing.
 
 use super::{Engine, PAUSE_MAX};
 use crate::durable::Planted;
@@ -38,6 +38,10 @@ impl Engine {
     /// Write a block back, and its neighbours.
     pub(super) fn start_clean(&mut self, key: BlockKey) {
         let most = (PART_BYTES / self.block_bytes()).max(1);
+        if self.is_ordered(key.volume) {
+            let slots = self.take_in_order(key, most);
+            return self.begin_run(key, slots);
+        }
         let mut blocks = key.block..key.block + 1;
         while blocks.end - blocks.start < most && blocks.start > 0 && self.joins(key.volume, blocks.start - 1)
         {
@@ -50,12 +54,18 @@ impl Engine {
         let slots: Vec<u32> =
             keys.clone().filter_map(|key| self.store.find(key)).map(|entry| self.store.slot(entry)).collect();
         keys.for_each(|key| self.cleaner.backlog.remove(key));
+        self.begin_run(BlockKey { block: blocks.start, ..key }, slots);
+    }
+
+    fn begin_run(&mut self, first: BlockKey, slots: Vec<u32>) {
         let stage = self.alloc_stage((slots.len() as u64 * self.block_bytes()) as u32);
-        let run = Run { volume: key.volume, first: blocks.start, slots, stage, reads: 0, failed: false };
+        let run = Run { volume: first.volume, first: first.block, slots, stage, reads: 0, failed: false };
         let id = self.cleaner.runs.insert(run) as u32;
         let (start, end) = self.clean_range(id);
-        self.volume_mut(key.volume).locks.share(start, end, Owner::Clean(id));
-        self.cleaner.volumes[key.volume.0 as usize].runs += 1;
+        if !self.is_ordered(first.volume) {
+            self.volume_mut(first.volume).locks.share(start, end, Owner::Clean(id));
+        }
+        self.cleaner.volumes[first.volume.0 as usize].runs += 1;
         self.read_run(id);
     }
 
@@ -105,6 +115,8 @@ impl Engine {
     ) {
         let volume = self.cleaner.runs[id as usize].volume;
         self.note_cache_result(volume, result);
+        let read = self.cleaner.runs[id as usize].blocks();
+        self.note_order_read(volume, result.is_ok(), &read[blocks.start as usize..blocks.end as usize]);
         let mut sound = result.is_ok();
         for (&sum, at) in sums.iter().zip(blocks) {
             let run = &self.cleaner.runs[id as usize];
@@ -112,7 +124,10 @@ impl Engine {
             if !self.is_sum(slot, sum) {
                 sound = false;
                 self.stats_mut(volume).checksum_errors += 1;
-                self.note_lost(key);
+                match self.is_ordered(volume) {
+                    true => self.lose_version(key, slot),
+                    false => self.note_lost(key),
+                }
             }
         }
         let run = &mut self.cleaner.runs[id as usize];
@@ -166,12 +181,17 @@ impl Engine {
     fn end_clean(&mut self, id: u32, ok: bool) {
         let run = self.cleaner.runs.remove(id as usize);
         self.free_stage(run.stage);
-        self.unlock(run.volume, Owner::Clean(id));
+        if !self.is_ordered(run.volume) {
+            self.unlock(run.volume, Owner::Clean(id));
+        }
         let hasty = self.is_planted(Planted::CleanBeforeFlush);
         let state = &mut self.cleaner.volumes[run.volume.0 as usize];
         state.runs -= 1;
         match ok {
-            true if hasty => self.say_clean(run.blocks()),
+            true if hasty => {
+                let clean = self.settle_versions_of(run.volume, run.blocks());
+                self.say_clean(clean);
+            }
             true => state.written.extend(run.blocks()),
             false => self.requeue(run.blocks()),
         }
@@ -186,7 +206,11 @@ impl Engine {
 
     /// Blocks are to be written back again, if they still are dirty.
     pub(crate) fn requeue(&mut self, blocks: Vec<(BlockKey, u32)>) {
-        for (key, _) in blocks {
+        for (key, slot) in blocks {
+            if self.is_ordered(key.volume) {
+                self.write_version_again(key, slot);
+                continue;
+            }
             if self.is_dirty(key) && !self.cleaner.lost.contains(&(key.volume, key.block)) {
                 self.cleaner.backlog.add(key, self.cleaner.ticks);
             }
@@ -207,8 +231,9 @@ impl Engine {
         }
         match ok {
             true => {
-                self.cleaner.pressed |= self.is_draining(volume);
-                self.say_clean(covered);
+                self.cleaner.pressed |= self.is_draining(volume) || self.hurries_order(volume);
+                let clean = self.settle_versions_of(volume, covered);
+                self.say_clean(clean);
             }
             false => self.requeue(covered),
         }
@@ -225,8 +250,10 @@ impl Engine {
     /// A block has newer data. What was written back of it says nothing of that, even if it comes to the same slot again.
     pub(crate) fn forget_cleaned(&mut self, key: BlockKey) {
         let state = &mut self.cleaner.volumes[key.volume.0 as usize];
-        state.written.retain(|(cleaned, _)| *cleaned != key);
-        state.covered.retain(|(cleaned, _)| *cleaned != key);
+        if self.volumes[usize::from(key.volume.0)].order.is_none() {
+            state.written.retain(|(cleaned, _)| *cleaned != key);
+            state.covered.retain(|(cleaned, _)| *cleaned != key);
+        }
         if let Some(durable) = &mut self.durable {
             durable.forget_cleaned(key);
         }

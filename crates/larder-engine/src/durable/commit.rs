@@ -2,7 +2,7 @@
 
 use super::round::{Outcome, superblock_piece};
 use super::{After, Durable, Phase, Planted, Wish};
-use crate::format::{Entry, JournalError, Piece, Region, Superblock};
+use crate::format::{Entry, Epoch, JournalError, Piece, Region, Superblock};
 use crate::locks::Owner;
 use crate::store::{BlockKey, EntryId, State};
 use crate::{Action, Buf, BufOwner, Engine, IoError, Op, OpKind, StageId, Target};
@@ -83,7 +83,7 @@ impl Engine {
     fn push_map(&mut self, wish: Wish) {
         let Some(durable) = &mut self.durable else { return };
         let Wish { block, slot, crc } = wish;
-        let entry = Entry::Map { block, dirty: false, slot, crc, old: None };
+        let entry = Entry::Map { block, dirty: false, epoch: Epoch::NONE, slot, crc, old: None };
         if durable.push(entry) {
             durable.slots.map(slot, block, crc);
         } else {

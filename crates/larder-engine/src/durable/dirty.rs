@@ -8,7 +8,8 @@
 use super::news::News;
 use super::slots::Release;
 use super::{Durable, LAZY, Planted};
-use crate::format::{BlockId, Entry};
+use crate::format::{BlockId, Entry, Epoch};
+use crate::locks::Owner;
 use crate::store::{BlockKey, State};
 use crate::{Engine, RequestId, VolumeId};
 
@@ -18,18 +19,31 @@ impl Engine {
         let entry = self.store.find(key).expect("a lock keeps the entry of a block that is written");
         let state = self.store.state(entry);
         let previous = (state != State::Writing).then(|| self.store.slot(entry));
+        let keeps =
+            previous.is_some_and(|previous| state == State::Dirty && self.keeps_version(key, previous));
         debug_assert!(
             previous != Some(slot) && matches!(state, State::Writing | State::Valid | State::Dirty)
         );
         self.store.set_slot(entry, slot);
         self.store.set_state(entry, State::Dirty);
         self.forget_cleaned(key);
-        self.count_dirty(key, state == State::Dirty);
+        self.count_dirty(key, state == State::Dirty && !keeps);
+        let epoch = self.enter_epoch(key, slot, previous.filter(|_| !keeps));
         let Some(durable) = &mut self.durable else {
             unreachable!("only a cache that is kept has dirty blocks")
         };
         let block = durable.block_id(key);
+        let previous = match previous {
+            Some(previous) if keeps => {
+                durable.keep(block, previous);
+                None
+            }
+            previous => previous,
+        };
         let free = durable.dirtied(block, slot, crc, previous);
+        if let Some(epoch) = epoch {
+            durable.versions.add(slot, block.volume, epoch);
+        }
         self.free_slots.extend(free);
     }
 
@@ -63,9 +77,11 @@ impl Engine {
         while let Some(news) = durable.news.next() {
             let pushed = match news {
                 News::Map { block, slot, crc, old } => {
-                    durable.push(Entry::Map { block, dirty: true, slot, crc, old })
+                    let epoch = durable.versions.epoch(slot);
+                    durable.push(Entry::Map { block, dirty: true, epoch, slot, crc, old })
                 }
                 News::Free { slot } => durable.push(Entry::Free { slot }),
+                News::Lose { slot } => durable.push_lost(slot),
             };
             if !pushed {
                 durable.news.unsaid(news);
@@ -78,12 +94,16 @@ impl Engine {
 
     /// The backing durably has the data of these slots: say so, if that still is what the cache holds.
     pub(super) fn push_cleans(&mut self) {
+        let mut later = Vec::new();
         while let Some((key, slot)) = self.durable.as_mut().and_then(|durable| durable.cleans.pop_front()) {
             let Some(entry) = self.is_cleaned(key, slot) else { continue };
-            let (start, end) = self.block_range(key.volume, key.block);
-            if !self.volume(key.volume).locks.shareable(start, end) {
+            if self.is_being_written(key) {
                 // It is being written, perhaps past the cache by someone who counts on it being dirty.
-                self.requeue(vec![(key, slot)]);
+                match self.is_ordered(key.volume) {
+                    // Whoever has the lock may be waiting until older blocks are written back.
+                    true => later.push((key, slot)),
+                    false => self.requeue(vec![(key, slot)]),
+                }
                 continue;
             }
             let Some(durable) = &mut self.durable else { return };
@@ -95,15 +115,28 @@ impl Engine {
             };
             if !pushed {
                 durable.cleans.push_front((key, slot));
-                return;
+                break;
             }
             if quiet {
                 durable.slots.clean(slot);
+                durable.said.epochless.push(slot);
             }
             durable.said.cleaned.insert(durable.numbers[key.volume.0 as usize]);
             self.store.set_state(entry, State::Valid);
             self.count_clean(key);
         }
+        if let Some(durable) = &mut self.durable {
+            durable.cleans.extend(later);
+        }
+    }
+
+    /// Someone has begun to write a block, who may count on what it was. (Whoever has its lock and waits will look again.)
+    fn is_being_written(&self, key: BlockKey) -> bool {
+        let (start, end) = self.block_range(key.volume, key.block);
+        self.volume(key.volume).locks.writers(start, end).any(|owner| match owner {
+            Owner::Part(part) => self.parts[part as usize].pending > 0 || self.parts[part as usize].guarded,
+            Owner::Fill(_) | Owner::Clean(_) => true,
+        })
     }
 
     /// The entry of a block that still is dirty, and in this slot.
@@ -121,6 +154,7 @@ impl Durable {
         let (mut old, mut at, mut free) = (None, None, None);
         if let Some(news) = previous.and_then(|previous| self.slots.withdraw(previous)) {
             (free, at) = (previous, Some(news));
+            free.into_iter().for_each(|slot| self.versions.remove(slot));
             old = self.news.withdraw(news);
         } else if let Some(previous) = previous {
             match self.slots.release(previous) {
@@ -149,6 +183,52 @@ impl Durable {
         self.slots.wait(slot, at, crc);
         self.want_if_much();
         free
+    }
+
+    /// The slot holds an older version of a block that is still to be written back.
+    pub(super) fn keep(&mut self, block: BlockId, slot: u32) {
+        self.limbo.insert((block, slot));
+        self.kept += 1;
+    }
+
+    /// Such a version has been: its slot is freed, at once where someone waits (`soon`).
+    pub(crate) fn retire(&mut self, slot: u32, soon: bool) {
+        self.kept -= 1;
+        if self.is_latched() {
+            return;
+        }
+        // What is kept is dirty.
+        let _ = self.slots.release(slot);
+        self.slots.supersede(slot);
+        self.news.add(News::Free { slot });
+        self.want_if_much();
+        if soon {
+            self.want(2);
+        }
+    }
+
+    /// The slot's data is lost. The block stays dirty there, but is of no epoch.
+    pub(crate) fn lose(&mut self, slot: u32) {
+        if !self.is_latched() {
+            self.news.add(News::Lose { slot });
+            self.want(2);
+        }
+    }
+
+    /// True if there was room, or nothing to say: something newer has been said of the slot.
+    fn push_lost(&mut self, slot: u32) -> bool {
+        let Some(crc) = self.slots.sum(slot).filter(|_| self.slots.is_firm(slot)) else { return true };
+        let block = self.slots.block(slot);
+        let pushed = self.push(Entry::Map { block, dirty: true, epoch: Epoch::NONE, slot, crc, old: None });
+        if pushed {
+            self.said.epochless.push(slot);
+        }
+        pushed
+    }
+
+    /// The oldest epoch of a volume that the journal knows of, or will.
+    pub(crate) fn oldest_epoch(&self, volume: VolumeId) -> Option<u64> {
+        self.versions.oldest(self.numbers[volume.0 as usize])
     }
 
     /// A slot that the journal maps to the block, and that nothing frees yet: the caller will.
@@ -224,6 +304,17 @@ impl Durable {
         firm
     }
 
+    /// True if the journal durably maps no older version of a block but those that wait to be written back. Else that is seen to.
+    pub(crate) fn may_write_over(&mut self, key: BlockKey, waits: impl Fn(u32) -> bool) -> bool {
+        let block = self.block_id(key);
+        let mut older = self.limbo.range((block, 0)..=(block, u32::MAX)).map(|&(_, slot)| slot);
+        let leaves = older.any(|slot| !waits(slot));
+        if leaves {
+            self.want(2);
+        }
+        !leaves
+    }
+
     /// All that waits is to become durable.
     pub(crate) fn want_soon(&mut self) {
         self.want(2);
@@ -237,6 +328,7 @@ impl Durable {
                 old
             }
             News::Free { slot } => Some(slot),
+            News::Lose { .. } => None,
         };
         if let Some(slot) = freed {
             self.slots.unmap(slot);

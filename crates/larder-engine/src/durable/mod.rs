@@ -31,6 +31,7 @@ mod stop;
 mod sums;
 mod tend;
 mod verify;
+mod versions;
 
 pub use open::OpenError;
 pub use planted::Planted;
@@ -45,6 +46,7 @@ use news::NewsDesk;
 use regions::Regions;
 use slots::SlotTable;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use versions::Versions;
 
 /// Blocks that wait to be mapped before a round is worth it.
 const LAZY: usize = 256;
@@ -94,6 +96,8 @@ struct Said {
     marks: Vec<Region>,
     /// Slots that are mapped dirty.
     firm: Vec<u32>,
+    /// Slots that have an epoch no more, without being free.
+    epochless: Vec<u32>,
     /// Volumes, by their numbers, of which blocks were dirty and are so no more.
     cleaned: BTreeSet<u16>,
 }
@@ -108,9 +112,12 @@ pub(crate) struct Durable {
     journal: JournalWriter,
     table: TableWriter,
     slots: SlotTable,
+    versions: Versions,
     regions: Regions,
     /// Blocks that the journal may map although they are not cached, until their `Free` is durable; with their slots.
     limbo: BTreeSet<(BlockId, u32)>,
+    /// Slots in limbo that hold versions which are still to be written back.
+    kept: usize,
     /// The number of each of the engine's volumes in the volume table, and back.
     numbers: Vec<u16>,
     volumes: BTreeMap<u16, VolumeId>,
@@ -230,6 +237,6 @@ impl Durable {
 
     /// Slots that will be free.
     fn freeing(&self) -> usize {
-        self.limbo.len()
+        self.limbo.len() - self.kept.min(self.limbo.len())
     }
 }

@@ -17,6 +17,8 @@ pub(super) enum News {
     Map { block: BlockId, slot: u32, crc: u32, old: Option<u32> },
     /// The backing has newer data than the slot.
     Free { slot: u32 },
+    /// The slot's data is lost: it is in no epoch's way any more.
+    Lose { slot: u32 },
 }
 
 /// The news that one flush covers.

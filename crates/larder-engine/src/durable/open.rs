@@ -6,10 +6,11 @@
 
 use super::round::superblock_piece;
 use super::slots::{Release, SlotTable};
+use super::versions::Versions;
 use super::{After, Durable, Phase, Planted, Regions};
 use crate::format::{
-    BlockId, Contents, Piece, RecoverError, Recovered, Session, SlotState, Superblock, Ticket, Volume,
-    VolumeTable, VolumeTableError,
+    BlockId, Contents, PERIOD, Piece, RecoverError, Recovered, Session, SlotState, Superblock, Ticket,
+    Version, Volume, VolumeTable, VolumeTableError,
 };
 use crate::store::{BlockKey, State};
 use crate::{Engine, VolumeId};
@@ -78,10 +79,13 @@ impl Engine {
         let (table, numbers) = number(recovered, volumes);
         let start = start_pieces(recovered, &session, &table)?;
         self.durable = Some(Box::new(Durable::new(recovered, session, numbers, start)));
+        let versions = recovered.versions();
         for (slot, state) in recovered.slots() {
             match state {
-                SlotState::Used(contents) => self.restore(slot, contents, !self.is_of(contents, served)),
-                SlotState::Dropped(contents) => self.restore(slot, contents, false),
+                SlotState::Used(contents) => {
+                    self.restore(slot, contents, !self.is_of(contents, served), versions.get(&slot));
+                }
+                SlotState::Dropped(contents) => self.restore(slot, contents, false, None),
                 // Nobody knows whether an unknown slot is free: it is not used before a start that knows.
                 SlotState::Free | SlotState::Unknown => {}
             }
@@ -118,13 +122,27 @@ impl Engine {
     }
 
     /// A slot that was in use: its block is cached again, or the slot is freed.
-    fn restore(&mut self, slot: u32, contents: Contents, usable: bool) {
+    fn restore(&mut self, slot: u32, contents: Contents, usable: bool, version: Option<&Version>) {
         let Some(durable) = &mut self.durable else { return };
         durable.slots.restore(slot, contents);
+        if let Some(version) = version.filter(|_| contents.epoch.is_some()) {
+            durable.versions.add(slot, contents.block.volume, version.number);
+        }
+        let is_older = version.is_some_and(|version| version.is_superseded);
+        // Of what was written before the volume had an order nobody knows it: that is the oldest.
+        let epoch = version.map_or(PERIOD - 1, |version| version.number);
         match durable.key_of(contents.block).filter(|_| usable) {
+            Some(key) if is_older => {
+                durable.keep(contents.block, slot);
+                match self.is_ordered(key.volume) {
+                    true => self.restore_version(key, slot, epoch, true),
+                    false => self.durable.iter_mut().for_each(|durable| durable.retire(slot, true)),
+                }
+            }
             Some(key) if contents.dirty => {
                 self.restore_entry(key, slot, State::Dirty);
                 self.count_dirty(key, false);
+                self.restore_version(key, slot, epoch, false);
             }
             Some(key) if self.has_room(key.volume) => self.restore_entry(key, slot, State::Valid),
             _ => self.release(contents.block, slot),
@@ -198,8 +216,10 @@ impl Durable {
             journal: session.journal,
             table: session.table,
             slots: SlotTable::new(recovered.superblock().layout.slots()),
+            versions: Versions::default(),
             regions,
             limbo: BTreeSet::new(),
+            kept: 0,
             numbers,
             volumes,
             phase: Phase::Idle,

@@ -55,11 +55,19 @@ pub enum Planted {
     TornSuperblock,
     /// Recovery goes on past a record of the journal that is missing.
     HoleReplayed,
+    /// Writes to an ordered backing do not wait for older epochs.
+    OrderPassed,
+    /// An older version of a block is not kept until it is written back.
+    VersionDropped,
+    /// The next epoch is written back although the backing may still lose the one before.
+    EpochUnflushed,
+    /// A flush does not end the epoch.
+    EpochGoesOn,
 }
 
 impl Planted {
     /// All of them, with their names.
-    pub const NAMES: [(&str, Self); 23] = [
+    pub const NAMES: [(&str, Self); 27] = [
         ("mark-skipped", Self::MarkSkipped),
         ("mark-not-awaited", Self::MarkNotAwaited),
         ("slot-before-free", Self::SlotBeforeFree),
@@ -83,6 +91,10 @@ impl Planted {
         ("stale-fill", Self::StaleFill),
         ("torn-superblock", Self::TornSuperblock),
         ("hole-replayed", Self::HoleReplayed),
+        ("order-passed", Self::OrderPassed),
+        ("version-dropped", Self::VersionDropped),
+        ("epoch-unflushed", Self::EpochUnflushed),
+        ("epoch-goes-on", Self::EpochGoesOn),
     ];
 
     /// The bug of this name.

@@ -196,6 +196,18 @@ impl Regions {
         self.states.get(&region).is_some_and(quiet)
     }
 
+    /// True if the region's mark may go once the journal maps nothing there: what is durable of it will not be known before the next start.
+    pub fn may_forget(&self, region: Region) -> bool {
+        let tainted = self.volumes.get(&region.volume).is_some_and(|volume| volume.tainted);
+        let rests = |state: &State| state.writes == 0 && state.mark == Mark::Durable;
+        tainted && self.states.get(&region).is_some_and(rests)
+    }
+
+    /// Such regions, up to `count`.
+    pub fn forgettable(&self, count: usize) -> Vec<Region> {
+        self.states.keys().copied().filter(|&region| self.may_forget(region)).take(count).collect()
+    }
+
     /// The mark is gone.
     pub fn unmarked(&mut self, region: Region) {
         let had = self.states.remove(&region).is_some_and(|state| state.mark != Mark::None);

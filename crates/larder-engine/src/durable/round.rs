@@ -1,7 +1,9 @@
 //! Rounds, without devices: what is written, and what is known when its flush has ended.
 
+use super::slots::SlotTable;
+use super::versions::Versions;
 use super::{Durable, LAZY, Said, Wish};
-use crate::format::{PAGE_BYTES, Piece, Superblock};
+use crate::format::{Contents, Epoch, PAGE_BYTES, Piece, Superblock};
 
 /// What a round has brought about.
 pub(super) struct Outcome {
@@ -18,9 +20,9 @@ impl Durable {
         self.ticket = self.table.issued();
         let mut pieces = self.journal.seal();
         pieces.append(&mut self.pages);
-        let Self { table, journal, slots, pages, .. } = self;
+        let Self { table, journal, slots, versions, pages, .. } = self;
         let mut page = vec![0; PAGE_BYTES];
-        let contents = |slot| slots.contents(slot);
+        let contents = |slot| contents(slots, versions, slot);
         while let Some(write) = table.write_due(journal, contents, &mut page) {
             pages.push(Piece { offset: write.offset, bytes: page.clone() });
         }
@@ -33,9 +35,9 @@ impl Durable {
 
     /// Make the page that is furthest behind. False if none is.
     pub(super) fn make_page(&mut self) -> bool {
-        let Self { table, journal, slots, pages, .. } = self;
+        let Self { table, journal, slots, versions, pages, .. } = self;
         let mut bytes = vec![0; PAGE_BYTES];
-        let write = table.write_next(journal, |slot| slots.contents(slot), &mut bytes);
+        let write = table.write_next(journal, |slot| contents(slots, versions, slot), &mut bytes);
         write.map(|write| pages.push(Piece { offset: write.offset, bytes })).is_some()
     }
 
@@ -54,10 +56,12 @@ impl Durable {
         self.ripe.extend(self.flushing.drain(..));
         self.news.flush_ended();
         self.news.round_ended();
-        let Said { frees, marks, firm, .. } = std::mem::take(&mut self.said);
+        let Said { frees, marks, firm, epochless, .. } = std::mem::take(&mut self.said);
         firm.into_iter().for_each(|slot| self.slots.firm(slot));
+        epochless.into_iter().for_each(|slot| self.versions.remove(slot));
         let mut freed = Vec::new();
         for slot in frees {
+            self.versions.remove(slot);
             self.limbo.remove(&(self.slots.block(slot), slot));
             if self.slots.freed(slot) {
                 freed.push(slot);
@@ -90,6 +94,12 @@ impl Durable {
         self.generation = generation;
         Superblock { generation, ..self.superblock.clone() }
     }
+}
+
+/// What a page says of a slot.
+fn contents(slots: &SlotTable, versions: &Versions, slot: u32) -> Option<Contents> {
+    let contents = slots.contents(slot)?;
+    Some(Contents { epoch: if contents.dirty { versions.epoch(slot) } else { Epoch::NONE }, ..contents })
 }
 
 /// A superblock as bytes for its place.

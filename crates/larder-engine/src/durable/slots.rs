@@ -6,7 +6,7 @@
 //! A dirty slot goes through four states: *waiting* (what is to be said of it may still change), *gathered* (it will be said, and a
 //! flush may count on it), *used* (pushed), and *firm* (durable: the cleaner may write it back).
 
-use crate::format::{BlockId, Contents};
+use crate::format::{BlockId, Contents, Epoch};
 
 const BLOCK_BITS: u32 = 40;
 const FLAG_SHIFT: u32 = 56;
@@ -256,11 +256,11 @@ impl SlotTable {
         words.map(|word| (word >> BLOCK_BITS) as u16)
     }
 
-    /// What a page of the slot table says. The checksum of a stale slot may be newer than the journal's: its region is
+    /// What a page of the slot table says, but for the epoch. The checksum of a stale slot may be newer than the journal's: its region is
     /// marked, so nobody trusts it before a `Free`.
     pub fn contents(&self, slot: u32) -> Option<Contents> {
         let (crc, dirty) = (self.crcs[slot as usize], self.is_dirty(slot));
-        self.is_used(slot).then(|| Contents { block: self.block(slot), dirty, crc })
+        self.is_used(slot).then(|| Contents { block: self.block(slot), dirty, epoch: Epoch::NONE, crc })
     }
 
     /// Bytes of memory held.
@@ -290,7 +290,10 @@ mod tests {
         slots.written(1, 9);
         assert_eq!((slots.sum(1), slots.contents(1)), (Some(9), None));
         slots.map(1, BLOCK, 9);
-        assert_eq!(slots.contents(1), Some(Contents { block: BLOCK, dirty: false, crc: 9 }));
+        assert_eq!(
+            slots.contents(1),
+            Some(Contents { block: BLOCK, dirty: false, epoch: Epoch::NONE, crc: 9 })
+        );
         assert_eq!(slots.release(1), Release::Push);
         assert!(slots.is_used(1), "until the entry is pushed");
         slots.unmap(1);
@@ -327,7 +330,10 @@ mod tests {
         assert!(!slots.gather(0, 5, BLOCK) && slots.gather(0, 6, BLOCK) && !slots.gather(0, 6, BLOCK));
         assert_eq!((slots.withdraw(0), slots.release(0), slots.is_owed(0)), (None, Release::Owed, true));
         slots.map_dirty(0, BLOCK);
-        assert_eq!(slots.contents(0), Some(Contents { block: BLOCK, dirty: true, crc: 9 }));
+        assert_eq!(
+            slots.contents(0),
+            Some(Contents { block: BLOCK, dirty: true, epoch: Epoch::NONE, crc: 9 })
+        );
         slots.firm(0);
         assert!(slots.is_firm(0) && slots.is_owed(0));
         assert_eq!(slots.dirty_volumes().collect::<Vec<_>>(), [7]);

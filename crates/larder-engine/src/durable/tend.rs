@@ -45,7 +45,11 @@ impl Engine {
     /// As many regions are marked as can be: those that are quiet make room, else flushes make some quiet.
     pub(super) fn relieve_marks(&mut self) {
         let Some(durable) = &mut self.durable else { return };
-        let quiet = durable.regions.quiet(durable.journal.marks_max().div_ceil(4));
+        let count = durable.journal.marks_max().div_ceil(4);
+        let mut quiet = durable.regions.quiet(count);
+        if quiet.is_empty() {
+            quiet = durable.regions.forgettable(count);
+        }
         if quiet.is_empty() {
             return self.flush_unflushed();
         }
@@ -66,24 +70,32 @@ impl Engine {
             }
             let volume = durable.volumes.get(&region.volume).copied();
             let trusted = durable.regions.is_trusted(region.volume) || volume.is_none();
-            let may = durable.frees.is_empty()
-                && durable.regions.may_unmark(region, hasty)
+            let quiet = durable.regions.may_unmark(region, hasty)
                 && trusted
-                && (keep || !durable.maps_older(region));
-            if may && volume.is_none_or(|volume| !self.goes_past_cache(volume)) {
-                self.unmark(region, keep);
+                && volume.is_none_or(|volume| !self.goes_past_cache(volume));
+            let Some(durable) = &mut self.durable else { return };
+            let forgets = !quiet && durable.regions.may_forget(region);
+            let may = durable.frees.is_empty() && (keep || !durable.maps_older(region));
+            if may && (quiet || forgets) {
+                self.unmark(region, keep, forgets);
             }
         }
     }
 
-    fn unmark(&mut self, region: Region, keep: bool) {
+    /// Where nothing is known of the backing (`forgets`) all that is clean there is freed.
+    fn unmark(&mut self, region: Region, keep: bool, forgets: bool) {
         for key in self.blocks_of_region(region) {
             let Some(entry) = self.store.find(key) else { continue };
             let slot = self.store.slot(entry);
             let Some(durable) = &mut self.durable else { return };
             // A dead block's data is in doubt; it leaves when nobody reads it any more.
             let doubtful = self.store.state(entry) == State::Dead && durable.slots.is_used(slot);
-            if (doubtful || durable.slots.is_stale(slot)) && !keep && !durable.push_free_in_use(key, slot) {
+            let clean = durable.slots.is_used(slot) && !durable.slots.is_dirty(slot);
+            let unknown = forgets && clean;
+            if (doubtful || durable.slots.is_stale(slot) || unknown)
+                && !keep
+                && !durable.push_free_in_use(key, slot)
+            {
                 durable.unmarks.push_back(region);
                 return;
             }

@@ -3,6 +3,7 @@
 use super::MediumError;
 use super::checksum::Uuid;
 use super::entry::BlockId;
+use super::epoch::Epoch;
 use super::layout::{Layout, LayoutError, Shape};
 use super::page::Contents;
 use super::recover::Recovered;
@@ -67,6 +68,9 @@ pub struct DumpBlock {
     pub block: u64,
     /// True if the backing does not have this data.
     pub dirty: bool,
+    /// Of a dirty block of a volume with ordered write-back, 1 to 63: between which flushes it was written. 0 for none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub epoch: u8,
     /// The salted checksum of its data.
     pub crc: u32,
 }
@@ -100,6 +104,9 @@ pub enum DumpError {
     /// A block number of more than 40 bits.
     #[error("block {0} is beyond what a volume can have")]
     Block(u64),
+    /// An epoch that is none, or of a block that is clean.
+    #[error("the block in slot {0} has an epoch above 63, or has one and is clean")]
+    Epoch(u32),
     /// The device failed.
     #[error(transparent)]
     Medium(#[from] MediumError),
@@ -111,8 +118,8 @@ impl Dump {
         let superblock = recovered.superblock();
         let shape = superblock.layout.shape();
         let block = |(slot, contents): (u32, Contents)| {
-            let Contents { block: BlockId { volume, block }, dirty, crc } = contents;
-            DumpBlock { slot, volume, block, dirty, crc }
+            let Contents { block: BlockId { volume, block }, dirty, epoch, crc } = contents;
+            DumpBlock { slot, volume, block, dirty, epoch: epoch.bits(), crc }
         };
         Self {
             version: VERSION,
@@ -165,7 +172,9 @@ impl Dump {
             // Below the number of slots.
             least = one.slot + 1;
             let block = BlockId { volume: one.volume, block: one.block };
-            Ok((one.slot, Contents { block, dirty: one.dirty, crc: one.crc }))
+            let epoch = Epoch::from_bits(one.epoch).filter(|epoch| one.dirty || !epoch.is_some());
+            let epoch = epoch.ok_or(DumpError::Epoch(one.slot))?;
+            Ok((one.slot, Contents { block, dirty: one.dirty, epoch, crc: one.crc }))
         };
         self.blocks.iter().map(decode).collect()
     }
@@ -181,6 +190,10 @@ impl DumpVolume {
         let Self { id, name, bytes, backing: identity, .. } = self.clone();
         Ok(Volume { id, name, uuid: uuid(&self.uuid)?, bytes, identity })
     }
+}
+
+fn is_none(epoch: &u8) -> bool {
+    *epoch == 0
 }
 
 fn uuid(words: &str) -> Result<Uuid, DumpError> {

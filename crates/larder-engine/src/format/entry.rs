@@ -2,12 +2,13 @@
 //!
 //! | bytes | `Map` | `Free`, `Clean` | `Mark` | `Unmark` |
 //! | --- | --- | --- | --- | --- |
-//! | 0..8 | block (40 bits), volume (16), kind (8) | kind | region (40), volume (16), kind (8) | likewise |
+//! | 0..8 | block (40 bits), volume (16), kind (8; 64 and [`Epoch`] for one that is dirty and has an epoch) | kind | region (40), volume (16), kind (8) | likewise |
 //! | 8..12 | slot | slot | since (8 bytes) | 0 |
 //! | 12..16 | checksum of the data | 0 | | 0 |
 //! | 16..20 | old slot, 2^32-1 for none | 0 | 0 | 0 |
 
 use super::bytes::{put, u32_at, u64_at};
+use super::epoch::Epoch;
 use std::fmt;
 
 /// Bytes of an entry.
@@ -28,6 +29,8 @@ const FREE: u64 = 3;
 const CLEAN: u64 = 4;
 const MARK: u64 = 5;
 const UNMARK: u64 = 6;
+/// A dirty `Map` with an epoch: this and its six bits.
+const MAP_IN_EPOCH: u64 = 64;
 
 /// Which block of which volume, by its number in the volume table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,6 +95,8 @@ pub enum Entry {
         block: BlockId,
         /// True if the backing does not have this data.
         dirty: bool,
+        /// Of a dirty block of a volume with ordered write-back.
+        epoch: Epoch,
         /// Where it is.
         slot: u32,
         /// [`super::Salt::block`] of its data.
@@ -131,8 +136,12 @@ impl Entry {
 
     pub(super) fn encode(&self, into: &mut [u8]) {
         let (kind, key, middle, last) = match *self {
-            Self::Map { block, dirty, slot, crc, old } => {
-                let kind = if dirty { MAP_DIRTY } else { MAP_CLEAN };
+            Self::Map { block, dirty, epoch, slot, crc, old } => {
+                let kind = match (dirty, epoch) {
+                    (false, _) => MAP_CLEAN,
+                    (true, Epoch::NONE) => MAP_DIRTY,
+                    (true, epoch) => MAP_IN_EPOCH | u64::from(epoch.bits()),
+                };
                 (kind, block.pack(), u64::from(crc) << 32 | u64::from(slot), old.unwrap_or(NO_SLOT))
             }
             Self::Free { slot } => (FREE, 0, u64::from(slot), 0),
@@ -150,14 +159,18 @@ impl Entry {
         let (word, middle, last) = (u64_at(bytes, 0), u64_at(bytes, 8), u32_at(bytes, 16));
         let (low, high) = (middle as u32, (middle >> 32) as u32);
         let rest = (word & KEY_MASK, high, last);
+        let map = |dirty, epoch| Self::Map {
+            block: BlockId::unpack(word),
+            dirty,
+            epoch,
+            slot: low,
+            crc: high,
+            old: (last != NO_SLOT).then_some(last),
+        };
         Some(match (word >> TOP_SHIFT, rest) {
-            (kind @ (MAP_CLEAN | MAP_DIRTY), _) => Self::Map {
-                block: BlockId::unpack(word),
-                dirty: kind == MAP_DIRTY,
-                slot: low,
-                crc: high,
-                old: (last != NO_SLOT).then_some(last),
-            },
+            (MAP_CLEAN, _) => map(false, Epoch::NONE),
+            (MAP_DIRTY, _) => map(true, Epoch::NONE),
+            (kind, _) if kind > MAP_IN_EPOCH => map(true, Epoch::from_bits((kind - MAP_IN_EPOCH) as u8)?),
             (FREE, (0, 0, 0)) => Self::Free { slot: low },
             (CLEAN, (0, 0, 0)) => Self::Clean { slot: low },
             (MARK, (_, _, 0)) => Self::Mark { region: Region::unpack(word), since: middle },
@@ -174,10 +187,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_decodes_is_written_the_same_again(bytes in any::<[u8; ENTRY_BYTES]>(), kind in 0u8..8) {
+        fn what_decodes_is_written_the_same_again(bytes in any::<[u8; ENTRY_BYTES]>(), kind in prop_oneof![0u8..8, any::<u8>()]) {
             let mut bytes = bytes;
             bytes[7] = kind;
-            if kind > 2 { bytes[16..].fill(0); }
+            if (3..64).contains(&kind) { bytes[16..].fill(0); }
             if let Some(entry) = Entry::decode(&bytes) {
                 let mut again = [0xff; ENTRY_BYTES];
                 entry.encode(&mut again);
@@ -191,12 +204,20 @@ mod tests {
         let block = BlockId { volume: u16::MAX, block: BlockId::BLOCK_MAX };
         let region = Region::of(BlockId { volume: 3, block: 5000 }, 1024);
         assert_eq!(region, Region { volume: 3, region: 4 });
-        let map = Entry::Map { block, dirty: true, slot: u32::MAX - 1, crc: 0xdead_beef, old: None };
-        let clean = Entry::Map { block, dirty: false, slot: 0, crc: 1, old: Some(7) };
+        let map = |dirty, epoch, slot, old| Entry::Map { block, dirty, epoch, slot, crc: 0xdead_beef, old };
+        let dirty = map(true, Epoch::NONE, u32::MAX - 1, None);
+        let clean = map(false, Epoch::NONE, 0, Some(7));
+        let ordered = map(true, Epoch::of(62), 1, None);
         let mark = Entry::Mark { region, since: 1 << 61 };
-        for entry in
-            [map, clean, Entry::Free { slot: 9 }, Entry::Clean { slot: 1 }, mark, Entry::Unmark { region }]
-        {
+        for entry in [
+            dirty,
+            clean,
+            ordered,
+            Entry::Free { slot: 9 },
+            Entry::Clean { slot: 1 },
+            mark,
+            Entry::Unmark { region },
+        ] {
             let mut bytes = [0xff; ENTRY_BYTES];
             entry.encode(&mut bytes);
             assert_eq!(Entry::decode(&bytes), Some(entry));

@@ -1,6 +1,7 @@
 //! Ways to break a stopped cache on purpose, by name: for tests, and to try what the other tools say.
 
 use super::entry::{BlockId, Entry};
+use super::epoch::Epoch;
 use super::page::PAGE_BYTES;
 use super::recover::{RecoverError, Recovered, SlotState, choose, recover};
 use super::superblock::SUPERBLOCK_BYTES;
@@ -129,7 +130,8 @@ impl Harm {
 
     fn entry(self, recovered: &Recovered) -> Option<Entry> {
         let free = recovered.slots().find(|(_, state)| *state == SlotState::Free)?.0;
-        let map = |block, slot| Entry::Map { block, dirty: true, slot, crc: 0, old: None };
+        let map =
+            |block, slot| Entry::Map { block, dirty: true, epoch: Epoch::NONE, slot, crc: 0, old: None };
         let (_, used) = recovered.blocks().next()?;
         match self {
             Self::Duplicate(slot) => match recovered.slots().nth(slot as usize)?.1 {

@@ -5,7 +5,7 @@
 //! | 0..4 | CRC-32C of what follows, salted with UUID and copy |
 //! | 4..8 | the page's number |
 //! | 8..16 | upto: the page is the state after the record of this sequence |
-//! | 16..4096 | 340 slots: block (40 bits), volume (16), flags (8: used, dirty), checksum of the data (32); zeroes for a free slot |
+//! | 16..4096 | 340 slots: block (40 bits), volume (16), flags (8: used, dirty, [`Epoch`]), checksum of the data (32); zeroes for a free slot |
 //!
 //! A page of zeroes was never written: it is the state before the first record.
 
@@ -13,6 +13,7 @@ use super::SEQUENCE_MAX;
 use super::bytes::{is_blank, put, u32_at, u64_at};
 use super::checksum::{Kind, Salt};
 use super::entry::{BlockId, KEY_MASK, TOP_SHIFT};
+use super::epoch::Epoch;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4096;
@@ -24,13 +25,14 @@ pub const PAGE_SLOTS: usize = (PAGE_BYTES - HEADER_BYTES) / SLOT_BYTES;
 
 const USED: u64 = 1 << TOP_SHIFT;
 const DIRTY: u64 = 2 << TOP_SHIFT;
+/// In pages only: the epoch's six bits; in memory the other flags are in their place.
+const EPOCH_SHIFT: u32 = TOP_SHIFT + 2;
 /// In memory only: recovery has seen the block become clean after its region was marked.
 const TRUSTED: u64 = 4 << TOP_SHIFT;
 /// In memory only: what the slot holds cannot be used.
 const DROPPED: u64 = 8 << TOP_SHIFT;
 /// In memory only: what the slot holds is not known.
 const UNKNOWN: u64 = 16 << TOP_SHIFT;
-const STORED: u64 = KEY_MASK | USED | DIRTY;
 
 /// What a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub struct Contents {
     pub block: BlockId,
     /// True if the backing does not have this data.
     pub dirty: bool,
+    /// Of a dirty block of a volume with ordered write-back.
+    pub epoch: Epoch,
     /// [`Salt::block`] of its data.
     pub crc: u32,
 }
@@ -95,11 +99,6 @@ impl Word {
     pub fn dropped(self) -> Self {
         Self(self.0 | DROPPED)
     }
-
-    /// A slot as a page may hold it: with no flags of memory, and zeroes where it is free.
-    fn is_possible(self, crc: u32) -> bool {
-        (self.0 & !STORED == 0 && self.is_used()) || (self.0 == 0 && crc == 0)
-    }
 }
 
 /// What a copy of a page turned out to be.
@@ -118,20 +117,40 @@ pub(super) fn inspect(bytes: &[u8], salt: Salt, page: u32, copy: u8) -> Copy {
     }
     let upto = u64_at(bytes, 8);
     let whole = u32_at(bytes, 0) == salt.metadata(Kind::Page { copy }, &bytes[4..PAGE_BYTES]);
-    match whole
-        && u32_at(bytes, 4) == page
-        && upto < SEQUENCE_MAX
-        && slots(bytes).all(|(word, crc)| word.is_possible(crc))
-    {
+    match whole && u32_at(bytes, 4) == page && upto < SEQUENCE_MAX && slots(bytes).all(Stored::is_possible) {
         true => Copy::Upto(upto),
         false => Copy::Broken,
     }
 }
 
+/// A slot as a page has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    word: u64,
+    pub crc: u32,
+}
+
+impl Stored {
+    pub fn word(self) -> Word {
+        Word(self.word & ((1 << EPOCH_SHIFT) - 1))
+    }
+
+    pub fn epoch(self) -> Epoch {
+        Epoch::from_bits((self.word >> EPOCH_SHIFT) as u8).unwrap_or(Epoch::NONE)
+    }
+
+    /// Zeroes where it is free, and an epoch only where it is dirty.
+    fn is_possible(self) -> bool {
+        let word = self.word();
+        let is_free = self.word == 0 && self.crc == 0;
+        is_free || (word.is_used() && (word.is_dirty() || !self.epoch().is_some()))
+    }
+}
+
 /// The slots of a page.
-pub(super) fn slots(bytes: &[u8]) -> impl Iterator<Item = (Word, u32)> + '_ {
+pub(super) fn slots(bytes: &[u8]) -> impl Iterator<Item = Stored> + '_ {
     let (slots, _) = bytes[HEADER_BYTES..PAGE_BYTES].as_chunks::<SLOT_BYTES>();
-    slots.iter().map(|slot| (Word(u64_at(slot, 0)), u32_at(slot, 8)))
+    slots.iter().map(|slot| Stored { word: u64_at(slot, 0), crc: u32_at(slot, 8) })
 }
 
 /// Write a page: the state of its slots after the record `upto`.
@@ -147,8 +166,9 @@ pub(super) fn encode(
     put(into, 8, upto.to_le_bytes());
     let (places, _) = into[HEADER_BYTES..].as_chunks_mut::<SLOT_BYTES>();
     for (place, slot) in places.iter_mut().zip(slots) {
-        if let Some(Contents { block, dirty, crc }) = slot {
-            put(place, 0, Word::mapped(block, dirty).0.to_le_bytes());
+        if let Some(Contents { block, dirty, epoch, crc }) = slot {
+            let word = Word::mapped(block, dirty).0 | u64::from(epoch.bits()) << EPOCH_SHIFT;
+            put(place, 0, word.to_le_bytes());
             put(place, 8, crc.to_le_bytes());
         }
     }
@@ -166,7 +186,9 @@ mod tests {
         let (salt, other) = (Salt::new(Uuid([1; 16])), Salt::new(Uuid([2; 16])));
         let slot = |n: u64| {
             let block = BlockId { volume: 65_535, block: BlockId::BLOCK_MAX - n };
-            (!n.is_multiple_of(3)).then_some(Contents { block, dirty: n.is_multiple_of(2), crc: n as u32 })
+            let dirty = n.is_multiple_of(2);
+            let epoch = if dirty && n.is_multiple_of(5) { Epoch::of(n) } else { Epoch::NONE };
+            (!n.is_multiple_of(3)).then_some(Contents { block, dirty, epoch, crc: n as u32 })
         };
         let mut bytes = [0xff; PAGE_BYTES];
         encode(&mut bytes, salt, (7, 1), 99, (0..PAGE_SLOTS as u64).map(slot));
@@ -174,8 +196,9 @@ mod tests {
         for (salt, page, copy) in [(other, 7, 1), (salt, 8, 1), (salt, 7, 0)] {
             assert_eq!(inspect(&bytes, salt, page, copy), Copy::Broken);
         }
-        for ((word, crc), n) in slots(&bytes).zip(0..) {
-            let found = Contents { block: word.block(), dirty: word.is_dirty(), crc };
+        for (stored, n) in slots(&bytes).zip(0..) {
+            let (word, epoch, crc) = (stored.word(), stored.epoch(), stored.crc);
+            let found = Contents { block: word.block(), dirty: word.is_dirty(), epoch, crc };
             assert_eq!(word.is_used().then_some(found), slot(n));
         }
         assert_eq!(inspect(&[0; PAGE_BYTES], salt, 7, 1), Copy::Upto(0));

@@ -75,7 +75,17 @@ fn write(medium: &mut OnFile, recovered: &Recovered, blocks: u32, dirty: bool) {
         for slot in slots {
             let block = BlockId { volume: 0, block: slot.into() };
             let crc = salt.block(block, &[0; 4096]);
-            session.journal.push(Entry::Map { block, dirty, slot, crc, old: None }).unwrap();
+            session
+                .journal
+                .push(Entry::Map {
+                    block,
+                    dirty,
+                    epoch: larder_engine::format::Epoch::NONE,
+                    slot,
+                    crc,
+                    old: None,
+                })
+                .unwrap();
         }
         for piece in session.journal.seal() {
             medium.write(piece.offset, &piece.bytes).unwrap();

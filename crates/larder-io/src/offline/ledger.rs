@@ -2,17 +2,18 @@
 //! as `docs/FORMAT.md` wants it.
 
 use larder_engine::format::{
-    Contents, Entry, MediumError, MediumMut, PAGE_BYTES, RecoverError, Recovered, Session, SlotState,
+    Contents, Entry, Epoch, MediumError, MediumMut, PAGE_BYTES, RecoverError, Recovered, Session, SlotState,
     Superblock, Ticket,
 };
 
 use super::WriteBackError;
 
-/// A session. Blocks are cleaned, and blocks that cannot be used are freed; nothing else happens to a slot.
+/// A session. Blocks are cleaned, older versions of them and blocks that cannot be used are freed; nothing else happens to a slot.
 pub(super) struct Ledger<'r> {
     recovered: &'r Recovered,
     session: Session,
-    told: Told,
+    cleaned: Told,
+    freed: Told,
     page: Vec<u8>,
 }
 
@@ -33,8 +34,9 @@ impl<'r> Ledger<'r> {
     /// A session that has not begun. Refused where a repair has to come first.
     pub fn new(recovered: &'r Recovered) -> Result<Self, RecoverError> {
         let words = recovered.superblock().layout.slots().div_ceil(64);
-        let told = Told(vec![0; words as usize]);
-        Ok(Self { recovered, session: recovered.open()?, told, page: vec![0; PAGE_BYTES] })
+        let (cleaned, freed) = (Told(vec![0; words as usize]), Told(vec![0; words as usize]));
+        let session = recovered.open()?;
+        Ok(Self { recovered, session, cleaned, freed, page: vec![0; PAGE_BYTES] })
     }
 
     /// Begin: afterwards all that was recovered is durable, and blocks that cannot be used are gone.
@@ -50,6 +52,11 @@ impl<'r> Ledger<'r> {
         self.tell(medium, Entry::Clean { slot })
     }
 
+    /// The backing has what was in the slot, durably, and another slot has something newer. Likewise.
+    pub fn free(&mut self, medium: &mut impl MediumMut, slot: u32) -> Result<(), WriteBackError> {
+        self.tell(medium, Entry::Free { slot })
+    }
+
     fn tell(&mut self, medium: &mut impl MediumMut, entry: Entry) -> Result<(), WriteBackError> {
         if self.session.journal.push(entry).is_err() {
             self.commit(medium)?;
@@ -60,8 +67,10 @@ impl<'r> Ledger<'r> {
             }
             self.session.journal.push(entry)?;
         }
-        if let Entry::Clean { slot } | Entry::Free { slot } = entry {
-            self.told.insert(slot);
+        match entry {
+            Entry::Clean { slot } => self.cleaned.insert(slot),
+            Entry::Free { slot } => self.freed.insert(slot),
+            Entry::Map { .. } | Entry::Mark { .. } | Entry::Unmark { .. } => {}
         }
         Ok(())
     }
@@ -74,10 +83,10 @@ impl<'r> Ledger<'r> {
         medium.flush()?;
         let Session { journal, table, .. } = &mut self.session;
         journal.flushed(journal.sealed());
-        let (recovered, told) = (self.recovered, &self.told);
+        let (recovered, cleaned, freed) = (self.recovered, &self.cleaned, &self.freed);
         let mut written = None;
         while let Some(page) =
-            table.write_due(journal, |slot| contents(recovered, told, slot), &mut self.page)
+            table.write_due(journal, |slot| contents(recovered, cleaned, freed, slot), &mut self.page)
         {
             medium.write(page.offset, &self.page)?;
             written = Some(page.ticket);
@@ -88,10 +97,10 @@ impl<'r> Ledger<'r> {
     /// Bring all pages up to date. All that was told is committed.
     fn catch_up(&mut self, medium: &mut impl MediumMut) -> Result<(), MediumError> {
         let Session { journal, table, .. } = &mut self.session;
-        let (recovered, told) = (self.recovered, &self.told);
+        let (recovered, cleaned, freed) = (self.recovered, &self.cleaned, &self.freed);
         let mut written = None;
         while let Some(page) =
-            table.write_next(journal, |slot| contents(recovered, told, slot), &mut self.page)
+            table.write_next(journal, |slot| contents(recovered, cleaned, freed, slot), &mut self.page)
         {
             medium.write(page.offset, &self.page)?;
             written = Some(page.ticket);
@@ -128,13 +137,14 @@ impl<'r> Ledger<'r> {
 }
 
 /// What a slot holds after all that was told.
-fn contents(recovered: &Recovered, told: &Told, slot: u32) -> Option<Contents> {
+fn contents(recovered: &Recovered, cleaned: &Told, freed: &Told, slot: u32) -> Option<Contents> {
     match recovered.slot(slot) {
-        SlotState::Used(contents) => {
-            Some(Contents { dirty: contents.dirty && !told.contains(slot), ..contents })
+        SlotState::Used(_) | SlotState::Dropped(_) if freed.contains(slot) => None,
+        SlotState::Used(contents) if cleaned.contains(slot) => {
+            Some(Contents { dirty: false, epoch: Epoch::NONE, ..contents })
         }
-        SlotState::Dropped(contents) if !told.contains(slot) => Some(contents),
-        SlotState::Dropped(_) | SlotState::Free | SlotState::Unknown => None,
+        SlotState::Used(contents) | SlotState::Dropped(contents) => Some(contents),
+        SlotState::Free | SlotState::Unknown => None,
     }
 }
 

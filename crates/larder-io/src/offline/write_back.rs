@@ -1,13 +1,15 @@
 //! Saving the dirty blocks of a stopped cache to their backings.
 //!
-//! Volume by volume, in order of address, neighbours in one write; each block is held against its checksum first. After a
+//! Volume by volume, in order of address, neighbours in one write; each block is held against its checksum first. Where a volume's writes
+//! have an order its epochs come one after the other, each with a flush: a run that is cut short leaves a disk that it once was. After a
 //! batch the backing is flushed, and only then does the cache call its blocks clean: whatever the moment at which this is cut
 //! short, each block is on its backing, or still dirty in the cache, and the next run goes on from there.
 
 use super::disk::Disk;
 use super::ledger::Ledger;
 use larder_engine::format::{
-    BlockId, Contents, JournalError, Medium, MediumError, MediumMut, RecoverError, Recovered, SlotState,
+    BlockId, Contents, JournalError, Medium, MediumError, MediumMut, PERIOD, RecoverError, Recovered,
+    SlotState, Version,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -77,7 +79,7 @@ pub enum WriteBackError {
     Journal(#[from] JournalError),
 }
 
-/// The dirty blocks of each volume that has any: how many.
+/// The dirty blocks of each volume that has any: how many, with the older versions of each.
 pub fn dirty_blocks(recovered: &Recovered) -> BTreeMap<u16, u64> {
     let mut found = BTreeMap::new();
     for (_, contents) in recovered.blocks().filter(|(_, contents)| contents.dirty) {
@@ -126,16 +128,24 @@ fn save<D: Disk>(
     tell: &mut dyn FnMut(u64),
 ) -> Result<Saved, WriteBackError> {
     ledger.begin(medium)?;
-    let slots = dirty_slots(recovered);
+    let versions = recovered.versions();
+    let slots = dirty_slots(recovered, &versions);
     let mut saved = Saved { left: slots.len() as u64, ..Saved::default() };
-    let volume_of = |slot: &u32| contents(recovered, *slot).block.volume;
-    for slots in slots.chunk_by(|a, b| volume_of(a) == volume_of(b)) {
-        let volume = volume_of(&slots[0]);
-        let Some(disk) = disks.get_mut(&volume) else { continue };
+    let turn = |slot: &u32| (contents(recovered, *slot).block.volume, epoch(&versions, *slot));
+    for slots in slots.chunk_by(|a, b| turn(a) == turn(b)) {
+        let (volume, _) = turn(&slots[0]);
+        // What is newer than what a backing has failed to take is not for it.
+        let broken = saved.broken.iter().any(|broken| broken.volume == volume);
+        let Some(disk) = disks.get_mut(&volume).filter(|_| !broken) else { continue };
         for batch in slots.chunks(batch_blocks) {
             match copy(medium, recovered, batch, disk, &mut saved.failed, tell) {
                 Ok(copied) => {
-                    copied.slots.iter().try_for_each(|&slot| ledger.clean(medium, slot))?;
+                    for &slot in &copied.slots {
+                        match versions.get(&slot).is_some_and(|version| version.is_superseded) {
+                            true => ledger.free(medium, slot)?,
+                            false => ledger.clean(medium, slot)?,
+                        }
+                    }
                     ledger.commit(medium)?;
                     saved.blocks += copied.slots.len() as u64;
                     saved.left -= copied.slots.len() as u64;
@@ -152,12 +162,20 @@ fn save<D: Disk>(
     Ok(saved)
 }
 
-/// The slots of dirty blocks, by volume and address.
-fn dirty_slots(recovered: &Recovered) -> Vec<u32> {
+/// The slots of dirty blocks, by volume, epoch and address.
+fn dirty_slots(recovered: &Recovered, versions: &BTreeMap<u32, Version>) -> Vec<u32> {
     let dirty = recovered.blocks().filter(|(_, contents)| contents.dirty);
     let mut slots: Vec<u32> = dirty.map(|(slot, _)| slot).collect();
-    slots.sort_unstable_by_key(|&slot| contents(recovered, slot).block);
+    slots.sort_unstable_by_key(|&slot| {
+        let block = contents(recovered, slot).block;
+        (block.volume, epoch(versions, slot), block.block)
+    });
     slots
+}
+
+/// What is of no epoch comes first.
+fn epoch(versions: &BTreeMap<u32, Version>, slot: u32) -> u64 {
+    versions.get(&slot).map_or(PERIOD - 1, |version| version.number)
 }
 
 fn contents(recovered: &Recovered, slot: u32) -> Contents {

@@ -175,6 +175,11 @@ impl ReactorBuilder {
         Ok(self.engine.add_volume(tenant, info.bytes))
     }
 
+    /// Whether the writes of a volume that was added here reach its backing in the order of its flushes.
+    pub fn set_ordered(&mut self, volume: VolumeId, on: bool) {
+        self.engine.set_ordered(volume, on);
+    }
+
     /// What there is to know of a volume; `None` where it was not added here.
     pub fn volume(&self, volume: VolumeId) -> Option<VolumeInfo> {
         self.volumes.get(volume.0 as usize).map(|volume| volume.info)

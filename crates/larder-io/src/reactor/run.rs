@@ -315,6 +315,7 @@ impl<F: Frontend> Reactor<F> {
             draining: engine.draining(volume),
             failed: engine.is_failed(volume),
             slow_cache: engine.passes_slow_cache(volume),
+            epochs_behind: engine.epochs_behind(volume),
             backing_failing: engine.backing_failing_for(volume).map(|ticks| TICK * ticks as u32),
         }
     }

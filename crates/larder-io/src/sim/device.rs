@@ -244,6 +244,13 @@ impl SimDevice {
         self.values.cut(&mut self.bytes, tears, rng);
     }
 
+    /// What a power cut now could leave, of operations that have ended or moved.
+    pub fn after_cut(&self, rng: &mut Rng) -> SparseBytes {
+        let mut bytes = self.bytes.clone();
+        self.values.clone().cut(&mut bytes, false, rng);
+        bytes
+    }
+
     fn note_watched(&mut self, kind: &OpKind, memory: &Memory) {
         if let OpKind::Write { offset, len, buf, .. } = *kind
             && self.watched.0.contains(&offset)

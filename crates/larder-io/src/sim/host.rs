@@ -366,6 +366,9 @@ impl SimHost {
         let damaged = asks_for_lost || self.asks_for_lost(request) || self.lost_blocks() > lost;
         let damaged = damaged && error == IoError::Io;
         let refused = self.engine.is_failed(request.volume) && error == IoError::Io;
+        // An ordered volume's requests wait for what is older.
+        let failing = self.engine.backing_failing_for(request.volume).is_some();
+        let refused = refused || (failing && self.engine.is_ordered(request.volume));
         match live.valid {
             true if refused => {}
             true => assert!(

@@ -11,6 +11,7 @@
 //! | [`SimHost`] | a driver for one engine, which polices the engine's side of the contract |
 //! | [`Oracle`] | which values each sector may show, given what the guests did |
 //! | [`Survivors`] | which values a power cut may leave |
+//! | [`Prefix`] | whether a backing alone is its volume after some of its flushes |
 //! | [`Rig`] | a host and an oracle together: every reply is checked when it is given |
 //!
 //! A broken contract panics, and says what was broken: these are tools for tests, and serve no production path.
@@ -26,6 +27,7 @@ mod memory;
 mod oracle;
 mod pool;
 mod power;
+mod prefix;
 mod rig;
 mod rng;
 mod sparse;
@@ -40,6 +42,7 @@ pub use host::{Done, HostConfig, PendingOp, SimHost};
 pub use memory::{GARBAGE, Memory};
 pub use oracle::{FIRST, Oracle, Settled};
 pub use pool::SharedSlots;
+pub use prefix::Prefix;
 pub use rig::Rig;
 pub use rng::Rng;
 pub use sparse::SparseBytes;

@@ -70,13 +70,29 @@ impl World {
             self.trace.line(|| format!("    {:?} ends: {result:?}", request.id));
             self.oracle.end(&request, result, &data);
             self.survivors.end(&request, result.is_ok(), &data);
+            self.prefix.end(&request, result.is_ok());
             assert!(!self.serves_all() || result.is_ok(), "nothing fails: {request:?}");
+        }
+    }
+
+    /// The backings of ordered volumes are what those were after some of their flushes, unless what the cache alone had was damaged.
+    pub(super) fn check_prefixes(&mut self) {
+        let sound = !self.excuses.spoiled && !self.excuses.harmed && !self.excuses.metadata_failed;
+        for (number, disk) in (0..).zip(&self.plan.disks) {
+            if disk.ordered && sound {
+                let volume = VolumeId(number);
+                let Self { prefix, host, looks, .. } = self;
+                prefix.check(volume, host.backing(volume), looks);
+            }
         }
     }
 
     /// The same, and every invariant.
     pub(super) fn check(&mut self) {
         self.take_done();
+        if self.looks.below(4) == 0 {
+            self.check_prefixes();
+        }
         let engine = self.host.engine();
         engine.self_check();
         for (number, &through) in (0..).map(TenantId).zip(&self.through) {

@@ -34,6 +34,16 @@ impl World {
         self.settle();
     }
 
+    /// Stop cleanly, and start again with another order of a volume's writes.
+    pub fn stop_with_order(&mut self, disk: usize, ordered: bool) {
+        self.stop_cleanly();
+        self.plan.disks[disk].ordered = ordered;
+        // Nobody has promised anything of what the backing shows now.
+        let volume = VolumeId(disk as u16);
+        self.prefix.forget(volume);
+        self.start();
+    }
+
     /// The power goes.
     pub(crate) fn cut_off(&mut self) {
         self.tell(|| "the power goes".into());
@@ -42,6 +52,7 @@ impl World {
         self.note_end();
         self.host.power_cut(&mut self.rng);
         self.forget();
+        self.check_prefixes();
     }
 
     /// The process dies.
@@ -54,10 +65,12 @@ impl World {
         self.oracle.abandon();
         self.survivors.abandon();
         self.lose_held_back();
+        self.check_prefixes();
     }
 
     /// What was not flushed may be lost where the backing does not have it all.
     fn lose_held_back(&mut self) {
+        self.prefix.abandon();
         for disk in 0..self.plan.disks.len() {
             if self.is_through(disk) {
                 continue;
@@ -76,6 +89,7 @@ impl World {
         self.note_end();
         self.host.kill_with_backings(&mut self.rng);
         self.forget();
+        self.check_prefixes();
     }
 
     /// A clean stop; then the power goes, or not. Blocks cached by each tenant, if they must be there at the next start.
@@ -133,10 +147,11 @@ impl World {
                 let volume = VolumeId(disk as u16);
                 let generation = self.oracle.rewrite(volume, bytes / SECTOR_BYTES);
                 self.survivors.rewrite(volume, bytes / SECTOR_BYTES, generation);
+                self.prefix.rewrite(volume, bytes / SECTOR_BYTES, generation);
                 stamp_all(self.host.backing(volume), volume, generation);
             }
             Change::Add { tenant, bytes } => {
-                let disk = Disk { tenant, bytes, identity: 0 };
+                let disk = Disk { tenant, bytes, identity: 0, ordered: false };
                 self.add_backing(&disk);
                 self.plan.disks.push(disk);
             }
@@ -149,10 +164,12 @@ impl World {
         self.host.backing(volume).resize(bytes);
         self.oracle.resize(volume, bytes / SECTOR_BYTES);
         self.survivors.resize(volume, bytes / SECTOR_BYTES);
+        self.prefix.resize(volume, bytes / SECTOR_BYTES);
     }
 
     /// A cut has ended all requests.
     fn forget(&mut self) {
+        self.prefix.abandon();
         let left = self.survivors.cut();
         self.oracle.restart(&left);
     }

@@ -120,7 +120,8 @@ impl World {
             engine.set_dirty_limits(id, tenant.dirty);
         }
         for disk in &self.plan.disks {
-            engine.add_volume(TenantId(disk.tenant as u16), disk.bytes);
+            let volume = engine.add_volume(TenantId(disk.tenant as u16), disk.bytes);
+            engine.set_ordered(volume, disk.ordered);
         }
         let opened = engine.open_cache(recovered, self.volumes());
         (engine, opened)

@@ -2,6 +2,7 @@
 
 mod drain;
 mod modes;
+mod ordered;
 mod resume;
 mod slow;
 #[path = "../support/mod.rs"]

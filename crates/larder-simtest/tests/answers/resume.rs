@@ -18,7 +18,8 @@ fn two(seed: u64) -> World {
         caching: CachingSpec::default(),
     };
     let tenants = vec![tenant(WritePolicy::WriteBack), tenant(WritePolicy::WriteThrough)];
-    let disks = (0..2).map(|tenant| Disk { tenant, bytes: BLOCKS * BLOCK, identity: 0 }).collect();
+    let disks =
+        (0..2).map(|tenant| Disk { tenant, bytes: BLOCKS * BLOCK, identity: 0, ordered: false }).collect();
     let mut world = World::new(Plan { tenants, disks, seed, ..one });
     world.settle();
     world

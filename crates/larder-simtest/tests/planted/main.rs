@@ -15,7 +15,7 @@ fn found_by(bug: Planted) -> Option<u64> {
 }
 
 /// Those that random histories find. The others are met too rarely to be sure: each has a history that leads right to it.
-const RANDOM: [Planted; 19] = [
+const RANDOM: [Planted; 23] = [
     Planted::MarkSkipped,
     Planted::MarkNotAwaited,
     Planted::SlotBeforeFree,
@@ -35,6 +35,10 @@ const RANDOM: [Planted; 19] = [
     Planted::StaleFill,
     Planted::TornSuperblock,
     Planted::HoleReplayed,
+    Planted::OrderPassed,
+    Planted::VersionDropped,
+    Planted::EpochUnflushed,
+    Planted::EpochGoesOn,
 ];
 
 #[test]

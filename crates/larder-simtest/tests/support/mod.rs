@@ -26,7 +26,7 @@ pub fn plan(blocks: u64) -> Plan {
             dirty: DirtyLimits::default(),
             caching,
         }],
-        disks: vec![Disk { tenant: 0, bytes: blocks * BLOCK, identity: 0 }],
+        disks: vec![Disk { tenant: 0, bytes: blocks * BLOCK, identity: 0, ordered: false }],
         seed: 5,
         backing: FaultModel::default(),
         cache: FaultModel::default(),

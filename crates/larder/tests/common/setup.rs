@@ -90,6 +90,12 @@ impl Setup {
         self
     }
 
+    /// The writes of the last volume reach its backing in the order of its flushes.
+    pub fn ordered(mut self) -> Self {
+        self.tenants += "ordered = true\n";
+        self
+    }
+
     /// A volume of the last tenant on any backing, behind the unix socket of its name.
     pub fn volume_on(self, name: &str, backing: &str) -> Self {
         let nbd = format!("unix:{}", self.socket(name).display());

@@ -22,6 +22,7 @@ mod known_answers;
 mod malformed;
 mod nbd_backing;
 mod nbdsh;
+mod ordered;
 mod restart;
 mod shutdown;
 mod status;

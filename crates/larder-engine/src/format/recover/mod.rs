@@ -24,6 +24,7 @@ mod verify;
 pub(super) use superblocks::choose;
 
 use super::entry::{BlockId, Entry, Region};
+use super::epoch::{Epoch, PERIOD};
 use super::finding::{Finding, Findings, Severity};
 use super::journal::{JournalWriter, MarkState};
 use super::page::{Contents, PAGE_SLOTS, Word};
@@ -33,7 +34,7 @@ use super::volumes::VolumeTable;
 use super::{Medium, MediumError, SEQUENCE_MAX, SESSION_RECORDS};
 use crate::Planted;
 use ring::{End, Ring};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A cache cannot be used as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,6 +87,15 @@ pub enum SlotState {
     Unknown,
 }
 
+/// A version of a dirty block of a volume with ordered write-back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Its epoch, by [`Epoch::number`]: lower ones are older.
+    pub number: u64,
+    /// Another slot holds a newer version of the block.
+    pub is_superseded: bool,
+}
+
 /// What is durably known of a page of the slot table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageState {
@@ -104,6 +114,8 @@ pub struct Recovered {
     volumes: VolumeTable,
     words: Vec<u64>,
     crcs: Vec<u32>,
+    /// Of slots whose blocks have one, or are in several slots.
+    epochs: BTreeMap<u32, Epoch>,
     pages: Vec<PageState>,
     marks: BTreeMap<Region, MarkState>,
     end: End,
@@ -157,6 +169,7 @@ pub(crate) fn recover_with(
         volumes,
         words: slots.words,
         crcs: slots.crcs,
+        epochs: slots.epochs,
         pages: slots.pages.iter().map(|page| page.state).collect(),
         marks,
         end,
@@ -205,7 +218,8 @@ impl Recovered {
             return SlotState::Free;
         }
         let crc = self.crcs[slot as usize];
-        let contents = Contents { block: word.block(), dirty: word.is_dirty(), crc };
+        let epoch = self.epochs.get(&slot).copied().filter(|_| word.is_dirty()).unwrap_or_default();
+        let contents = Contents { block: word.block(), dirty: word.is_dirty(), epoch, crc };
         if word.is_dropped() { SlotState::Dropped(contents) } else { SlotState::Used(contents) }
     }
 
@@ -306,6 +320,33 @@ impl Recovered {
     fn volume_blocks(&self, volume: u16) -> Option<u64> {
         let block = u64::from(self.superblock.layout.block_bytes());
         self.volumes.get(volume).map(|volume| volume.bytes.div_ceil(block))
+    }
+
+    /// The versions of dirty blocks of volumes with ordered write-back, by slot.
+    pub fn versions(&self) -> BTreeMap<u32, Version> {
+        let in_use = |(&slot, &epoch): (&u32, &Epoch)| match self.slot(slot) {
+            SlotState::Used(contents) => Some((slot, contents.block, epoch)),
+            _ => None,
+        };
+        let mut epochs: BTreeMap<u16, BTreeSet<Epoch>> = BTreeMap::new();
+        for (_, block, epoch) in self.epochs.iter().filter_map(in_use) {
+            epochs.entry(block.volume).or_default().insert(epoch);
+        }
+        let numbers: BTreeMap<u16, BTreeMap<Epoch, u64>> =
+            epochs.into_iter().map(|(volume, epochs)| (volume, Epoch::number(epochs.into_iter()))).collect();
+        let mut newest: BTreeMap<BlockId, (u64, u32)> = BTreeMap::new();
+        let mut versions = BTreeMap::new();
+        for (slot, block, epoch) in self.epochs.iter().filter_map(in_use) {
+            // What is of no epoch is the oldest.
+            let number = numbers[&block.volume].get(&epoch).copied().unwrap_or(PERIOD - 1);
+            versions.insert(slot, Version { number, is_superseded: true });
+            let best = newest.entry(block).or_insert((number, slot));
+            *best = (*best).max((number, slot));
+        }
+        for (number, slot) in newest.into_values() {
+            versions.insert(slot, Version { number, is_superseded: false });
+        }
+        versions
     }
 
     fn contents(&self, slot: usize) -> (BlockId, bool) {

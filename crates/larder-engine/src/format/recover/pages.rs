@@ -1,9 +1,11 @@
 //! The slot table as its pages have it, before the journal is looked at.
 
+use super::super::epoch::Epoch;
 use super::super::page::{self, Copy, PAGE_BYTES, PAGE_SLOTS, Word};
 use super::super::superblock::Superblock;
 use super::super::{Medium, SESSION_RECORDS, STEP_BYTES};
 use super::{PageState, read_units};
+use std::collections::BTreeMap;
 
 /// A page as it was found.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +29,8 @@ pub(super) enum Broken {
 pub(super) struct Slots {
     pub words: Vec<u64>,
     pub crcs: Vec<u32>,
+    /// Of the slots whose blocks have one.
+    pub epochs: BTreeMap<u32, Epoch>,
     pub pages: Vec<Page>,
 }
 
@@ -50,11 +54,13 @@ impl Slots {
     /// its slots in between.
     pub fn lose_stale(&mut self, first: u64) {
         let (words, crcs) = (self.words.chunks_mut(PAGE_SLOTS), self.crcs.chunks_mut(PAGE_SLOTS));
-        for (page, (words, crcs)) in self.pages.iter_mut().zip(words.zip(crcs)) {
+        let starts = (0..).step_by(PAGE_SLOTS);
+        for (page, (start, (words, crcs))) in self.pages.iter_mut().zip(starts.zip(words.zip(crcs))) {
             if page.lost || page.state.upto + 1 < first {
                 page.lost = true;
                 page.state.upto = first - 1;
                 page.state.behind = true;
+                self.epochs.retain(|&slot, _| !(start..start + PAGE_SLOTS as u32).contains(&slot));
                 words.fill(Word::UNKNOWN.0);
                 crcs.fill(0);
             }
@@ -69,6 +75,7 @@ pub(super) fn read(medium: &mut impl Medium, superblock: &Superblock) -> Slots {
     let mut found = Slots {
         words: Vec::with_capacity(slots),
         crcs: Vec::with_capacity(slots),
+        epochs: BTreeMap::new(),
         pages: Vec::with_capacity(layout.pages() as usize),
     };
     let step = (STEP_BYTES / PAGE_BYTES).min(layout.pages() as usize);
@@ -109,8 +116,12 @@ fn take(found: &mut Slots, copies: [&[u8]; 2], superblock: &Superblock, number: 
     let state = PageState { upto, copy, behind: broken != Broken::None };
     found.pages.push(Page { state, broken, lost });
     let slots = superblock.layout.page_slots(number).len();
-    for (word, crc) in page::slots(copies[usize::from(copy)]).take(slots) {
-        found.words.push(if lost { Word::UNKNOWN.0 } else { word.0 });
-        found.crcs.push(if lost { 0 } else { crc });
+    for stored in page::slots(copies[usize::from(copy)]).take(slots) {
+        if stored.epoch().is_some() && !lost {
+            // There are fewer slots than 2^32.
+            found.epochs.insert(found.words.len() as u32, stored.epoch());
+        }
+        found.words.push(if lost { Word::UNKNOWN.0 } else { stored.word().0 });
+        found.crcs.push(if lost { 0 } else { stored.crc });
     }
 }

@@ -2,6 +2,7 @@
 
 use super::super::Medium;
 use super::super::entry::{BlockId, Entry, Region};
+use super::super::epoch::Epoch;
 use super::super::finding::{Finding, Findings};
 use super::super::journal::MarkState;
 use super::super::page::{PAGE_SLOTS, Word};
@@ -86,8 +87,8 @@ impl<'r> Replay<'r> {
 
     fn apply(&mut self, entry: Entry, sequence: u64) {
         match entry {
-            Entry::Map { block, dirty, slot, crc, old } => {
-                self.map((block, dirty, crc), slot, sequence);
+            Entry::Map { block, dirty, epoch, slot, crc, old } => {
+                self.map((block, dirty, crc), slot, sequence, epoch);
                 if let Some(old) = old {
                     self.free(old, sequence, Some(block));
                 }
@@ -98,12 +99,15 @@ impl<'r> Replay<'r> {
         }
     }
 
-    fn map(&mut self, (block, dirty, crc): (BlockId, bool, u32), slot: u32, sequence: u64) {
+    fn map(&mut self, (block, dirty, crc): (BlockId, bool, u32), slot: u32, sequence: u64, epoch: Epoch) {
         let Some((word, is_new)) = self.look(slot, sequence) else { return };
         let trusted = !dirty && self.is_trusted(block, sequence);
         if is_new {
             self.expect(!word.is_used() || word.block() == block, slot, sequence);
             self.set(slot, Word::mapped(block, dirty).trusted(trusted), crc);
+            if epoch.is_some() {
+                self.slots.epochs.insert(slot, epoch);
+            }
         } else if word.is_used() && !word.is_dirty() && word.block() == block {
             self.words_mut(slot, word.trusted(trusted));
         }
@@ -151,6 +155,7 @@ impl<'r> Replay<'r> {
 
     fn set(&mut self, slot: u32, word: Word, crc: u32) {
         self.words_mut(slot, word);
+        self.slots.epochs.remove(&slot);
         self.slots.crcs[slot as usize] = crc;
         self.slots.pages[Slots::page_of(slot)].state.behind = true;
     }

@@ -1,16 +1,18 @@
-//! Whether what was recovered can be: every block once, of a volume that exists, within its end.
+//! Whether what was recovered can be: every block once, or in ordered write-back once in an epoch; of a volume that exists, within its end.
 
+use super::super::epoch::Epoch;
 use super::super::finding::{Finding, Findings};
 use super::super::page::Word;
 use super::Recovered;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bits of the filter for each slot.
 const FILTER_BITS: usize = 8;
 
 /// Drop and report what contradicts itself.
 pub(super) fn run(recovered: &mut Recovered, findings: &mut Findings) {
-    let twice = repeated(&recovered.words);
+    let repeated = repeated(&recovered.words);
+    let twice = contradictory(recovered, &repeated);
     let mut known: Option<(u16, Option<u64>)> = None;
     for at in 0..recovered.words.len() {
         let word = Word(recovered.words[at]);
@@ -38,6 +40,25 @@ pub(super) fn run(recovered: &mut Recovered, findings: &mut Findings) {
             recovered.words[at] = word.dropped().0;
         }
     }
+}
+
+/// Of the blocks that are in several slots, those that may not be: versions of a dirty block are of different epochs. (One may be of none: it is older than the
+/// volume's order, or was lost.)
+fn contradictory(recovered: &mut Recovered, repeated: &BTreeSet<u64>) -> BTreeSet<u64> {
+    let mut wrong = BTreeSet::new();
+    let mut epochs: BTreeMap<u64, BTreeSet<Epoch>> = BTreeMap::new();
+    if repeated.is_empty() {
+        return wrong;
+    }
+    for (slot, word) in (0..).zip(recovered.words.iter().map(|&word| Word(word))) {
+        if word.is_used() && repeated.contains(&word.key()) {
+            let epoch = *recovered.epochs.entry(slot).or_default();
+            if !word.is_dirty() || !epochs.entry(word.key()).or_default().insert(epoch) {
+                wrong.insert(word.key());
+            }
+        }
+    }
+    wrong
 }
 
 /// The blocks that are in several slots.
@@ -100,7 +121,7 @@ mod tests {
         fn repeated_blocks_are_found_as_by_counting(blocks in prop::collection::vec(0u64..200, 0..150)) {
             let word = |&block: &u64| Word::mapped(BlockId { volume: (block % 3) as u16, block }, block % 2 == 0).0;
             let words: Vec<_> = blocks.iter().map(word).chain([0, 0]).collect();
-            let mut counts = std::collections::BTreeMap::new();
+            let mut counts = BTreeMap::new();
             blocks.iter().for_each(|block| *counts.entry(*block).or_insert(0) += 1);
             let counted = counts.into_iter().filter(|one| one.1 > 1).map(|(block, _)| Word(word(&block)).key());
             prop_assert_eq!(repeated(&words), counted.collect());

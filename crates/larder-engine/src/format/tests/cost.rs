@@ -21,7 +21,9 @@ fn overhead(sector_bytes: u32, per_flush: u64) -> f64 {
         for _ in 0..per_flush {
             let block = BlockId { volume: 0, block: rng.below(10_000) };
             let (slot, old) = (rng.below(20_000) as u32, Some(rng.below(20_000) as u32));
-            journal.push(Entry::Map { block, dirty: true, slot, crc: 0, old }).expect("pages keep up");
+            journal
+                .push(Entry::Map { block, dirty: true, epoch: Epoch::NONE, slot, crc: 0, old })
+                .expect("pages keep up");
             data += 4096;
         }
         for piece in journal.seal() {

@@ -61,13 +61,13 @@ fn block(block: u64) -> BlockId {
 }
 
 fn map(number: u64, dirty: bool, slot: u32) -> Entry {
-    Entry::Map { block: block(number), dirty, slot, crc: 7, old: None }
+    Entry::Map { block: block(number), dirty, epoch: Epoch::NONE, slot, crc: 7, old: None }
 }
 
 /// Record 1 made block 5 dirty, and all pages say so; then record 3 cleaned it.
 fn with_a_cleaned_block(may_hold_dirty: bool) -> Disk {
     let mut rig = Rig::new();
-    let contents = Contents { block: block(5), dirty: true, crc: 7 };
+    let contents = Contents { block: block(5), dirty: true, epoch: Epoch::NONE, crc: 7 };
     rig.record(map(5, true, 0));
     rig.pages(|slot| (slot == 0).then_some(contents));
     for entry in [map(6, false, 1), Entry::Clean { slot: 0 }, map(7, false, 2)] {

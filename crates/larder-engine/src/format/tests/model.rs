@@ -98,6 +98,11 @@ impl Model {
         self.values
     }
 
+    /// Now and then none.
+    fn epoch(&self) -> Epoch {
+        if self.values.is_multiple_of(3) { Epoch::NONE } else { Epoch::of(u64::from(self.values)) }
+    }
+
     fn slot_of(&self, block: u64) -> Option<u32> {
         self.now.slots.iter().find(|(_, held)| held.contents.block.block == block).map(|(&slot, _)| slot)
     }
@@ -111,7 +116,12 @@ impl Model {
     fn write_back(&mut self, block: u64) {
         let Some(slot) = self.free_slot() else { return };
         let old = self.slot_of(block);
-        let contents = Contents { block: BlockId { volume: VOLUME, block }, dirty: true, crc: self.value() };
+        let contents = Contents {
+            block: BlockId { volume: VOLUME, block },
+            dirty: true,
+            epoch: self.epoch(),
+            crc: self.value(),
+        };
         self.map(slot, contents, old);
         old.map(|old| self.stale.remove(&old));
     }
@@ -122,14 +132,14 @@ impl Model {
         let stored = &self.backing[block as usize];
         if stored.volatile.is_empty() {
             let block = BlockId { volume: VOLUME, block };
-            let contents = Contents { block, dirty: false, crc: stored.durable };
+            let contents = Contents { block, dirty: false, epoch: Epoch::NONE, crc: stored.durable };
             self.map(slot, contents, None);
         }
     }
 
     fn map(&mut self, slot: u32, contents: Contents, old: Option<u32>) {
-        let Contents { block, dirty, crc } = contents;
-        self.push(Entry::Map { block, dirty, slot, crc, old });
+        let Contents { block, dirty, epoch, crc } = contents;
+        self.push(Entry::Map { block, dirty, epoch, slot, crc, old });
         old.map(|old| self.now.slots.remove(&old));
         self.now.slots.insert(slot, Held { contents, clean_since: u64::MAX });
     }
@@ -180,7 +190,7 @@ impl Model {
         assert!(self.may_write_back(block), "the dirty mapping is durable now");
         self.backing[block as usize] = Stored { durable: contents.crc, volatile: Vec::new() };
         self.push(Entry::Clean { slot });
-        let contents = Contents { dirty: false, ..contents };
+        let contents = Contents { dirty: false, epoch: Epoch::NONE, ..contents };
         self.now.slots.insert(slot, Held { contents, clean_since: u64::MAX });
     }
 

@@ -39,17 +39,19 @@ pub fn is_warm(held: &Held, state: &State, recovered: &Recovered) -> bool {
 impl State {
     pub fn apply(&mut self, entry: Entry, sequence: u64) {
         match entry {
-            Entry::Map { block, dirty, slot, crc, old } => {
+            Entry::Map { block, dirty, epoch, slot, crc, old } => {
                 old.map(|old| self.slots.remove(&old).expect("the old slot is in use"));
                 let clean_since = if dirty { u64::MAX } else { sequence };
-                self.slots.insert(slot, Held { contents: Contents { block, dirty, crc }, clean_since });
+                self.slots
+                    .insert(slot, Held { contents: Contents { block, dirty, epoch, crc }, clean_since });
             }
             Entry::Free { slot } => {
                 self.slots.remove(&slot).expect("only slots in use are freed");
             }
             Entry::Clean { slot } => {
                 let held = self.slots.get_mut(&slot).expect("only slots in use are cleaned");
-                (held.contents.dirty, held.clean_since) = (false, sequence);
+                (held.contents.dirty, held.contents.epoch) = (false, Epoch::NONE);
+                held.clean_since = sequence;
             }
             Entry::Mark { region, since } => {
                 self.marks.insert(region, since);

@@ -187,7 +187,9 @@ fn a_block_that_is_not_its_own_is_found() {
         let block = BlockId { volume: VOLUME, block };
         let crc = superblock.salt().block(block, &[7; 4096]);
         disk.write(layout.slot_offset(slot), &[7; 4096]).unwrap();
-        journal.push(Entry::Map { block, dirty: slot == 0, slot, crc, old: None }).unwrap();
+        journal
+            .push(Entry::Map { block, dirty: slot == 0, epoch: Epoch::NONE, slot, crc, old: None })
+            .unwrap();
     }
     journal.seal().iter().for_each(|piece| disk.write(piece.offset, &piece.bytes).unwrap());
     assert_eq!(check(&mut disk, true).unwrap(), []);
@@ -219,7 +221,9 @@ fn a_cache_without_dirty_blocks_loses_only_what_the_backing_has() {
     superblock.store(&mut disk).unwrap();
     for (block, slot) in [(1, 0), (2, 400)] {
         let block = BlockId { volume: VOLUME, block };
-        journal.push(Entry::Map { block, dirty: false, slot, crc: 1, old: None }).unwrap();
+        journal
+            .push(Entry::Map { block, dirty: false, epoch: Epoch::NONE, slot, crc: 1, old: None })
+            .unwrap();
     }
     journal.seal().iter().for_each(|piece| disk.write(piece.offset, &piece.bytes).unwrap());
     // Afterwards nothing is in the journal any more.

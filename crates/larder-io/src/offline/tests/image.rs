@@ -9,6 +9,8 @@ pub struct Maker<'m, M> {
     session: Session,
     volumes: Vec<Volume>,
     slots: BTreeMap<u32, Contents>,
+    /// Of what is put in dirty.
+    pub epoch: Epoch,
 }
 
 impl<'m, M: MediumMut> Maker<'m, M> {
@@ -24,7 +26,7 @@ impl<'m, M: MediumMut> Maker<'m, M> {
             recover(medium).expect("a device without faults").open().expect("a device without faults");
         let superblock =
             Superblock { may_hold_dirty: true, volumes_generation: 1, ..session.superblock.clone() };
-        let mut maker = Self { medium, session, volumes, slots: BTreeMap::new() };
+        let mut maker = Self { medium, session, volumes, slots: BTreeMap::new(), epoch: Epoch::NONE };
         maker.store(superblock);
         maker
     }
@@ -59,9 +61,10 @@ impl<'m, M: MediumMut> Maker<'m, M> {
         let mut padded = data.to_vec();
         padded.resize(data.len().next_multiple_of(layout.sector_bytes()), 0xee);
         self.medium.write(layout.slot_offset(slot), &padded).expect("a device without faults");
-        self.push(Entry::Map { block, dirty, slot, crc, old });
+        let epoch = if dirty { self.epoch } else { Epoch::NONE };
+        self.push(Entry::Map { block, dirty, epoch, slot, crc, old });
         old.map(|old| self.slots.remove(&old).expect("it was there"));
-        self.slots.insert(slot, Contents { block, dirty, crc });
+        self.slots.insert(slot, Contents { block, dirty, epoch, crc });
     }
 
     /// Writes may go past the cache in a region of eight blocks.

@@ -4,5 +4,6 @@ mod damage;
 mod device;
 mod files;
 mod image;
+mod ordered;
 mod saving;
 mod world;

@@ -1,0 +1,183 @@
+//! Ordered write-back: what the backing shows between flushes, and who waits for what.
+
+use crate::support::{BLOCK, VOLUME, plan, tend};
+use larder_engine::{DirtyLimits, RequestKind, WritePolicy};
+use larder_io::sim::{FIRST, FaultKind, ask, stamp};
+use larder_simtest::{Plan, World};
+
+/// An ordered volume under `wb`, and a cleaner that rests.
+fn ordered(blocks: u64, quota: u32) -> World {
+    let mut plan = plan(blocks);
+    (plan.tenants[0].quota, plan.tenants[0].policy) = (quota, WritePolicy::WriteBack);
+    plan.tenants[0].dirty = DirtyLimits { rest: 90, max: 95, age: 1000 };
+    plan.disks[0].ordered = true;
+    let mut world = World::new(Plan { holds_back: true, ..plan });
+    world.settle();
+    world
+}
+
+fn write(world: &mut World, block: u64) {
+    world.submit(ask::write(VOLUME, block * BLOCK, BLOCK));
+    world.settle();
+}
+
+fn flush(world: &mut World) {
+    world.submit(ask::flush(VOLUME));
+    world.settle();
+}
+
+/// Which writes a block's first sector shows on the backing, counted from the world's first.
+fn on_backing(world: &mut World, block: u64) -> u64 {
+    let mut bytes = [0; 512];
+    world.host().backing(VOLUME).content().read(block * BLOCK, &mut bytes);
+    stamp::read(VOLUME, block * BLOCK / 512, &bytes).expect("a stamp") - FIRST
+}
+
+/// Each version of a block that is written between flushes has its turn on the backing.
+#[test]
+fn every_epoch_is_on_the_backing_before_the_next() {
+    let mut world = ordered(8, 800);
+    for _ in 0..5 {
+        write(&mut world, 0);
+        write(&mut world, 1);
+        flush(&mut world);
+    }
+    assert_eq!(world.host().engine().epochs_behind(VOLUME), Some(5));
+    assert_eq!(world.host().engine().dirty_of(VOLUME), 10, "older versions count");
+    world.host().set_drain(VOLUME, true);
+    let mut seen = vec![(0, 0)];
+    while world.step() {
+        let now = (on_backing(&mut world, 0), on_backing(&mut world, 1));
+        if seen.last() != Some(&now) {
+            seen.push(now);
+        }
+    }
+    assert_eq!(seen.last(), Some(&(9, 10)));
+    for epoch in 0..5 {
+        let both = (2 * epoch + 1, 2 * epoch + 2);
+        let first = seen.iter().position(|&now| now == both).expect("each epoch is there as a whole");
+        assert!(seen[first + 1..].iter().all(|now| now.0 >= both.0 && now.1 >= both.1), "{seen:?}");
+    }
+    assert_eq!(world.host().engine().epochs_behind(VOLUME), Some(0));
+    assert_eq!(world.host().engine().dirty_of(VOLUME), 0);
+}
+
+#[test]
+fn writes_within_an_epoch_take_the_place_of_each_other() {
+    let mut world = ordered(8, 800);
+    (0..20).for_each(|_| write(&mut world, 0));
+    assert_eq!(world.host().engine().dirty_of(VOLUME), 1);
+    flush(&mut world);
+    write(&mut world, 0);
+    assert_eq!(world.host().engine().dirty_of(VOLUME), 2);
+}
+
+#[test]
+fn versions_are_found_again_after_a_crash_and_go_on_in_their_order() {
+    for cut in [true, false] {
+        let mut world = ordered(8, 800);
+        for block in [0, 1, 0, 2, 0] {
+            write(&mut world, block);
+            flush(&mut world);
+        }
+        if cut {
+            world.cut()
+        } else {
+            world.kill()
+        }
+        world.settle();
+        assert_eq!(world.host().engine().dirty_of(VOLUME), 5);
+        world.read_everything();
+        write(&mut world, 1);
+        flush(&mut world);
+        // The checks of the world look at the backing all the time.
+        world.drain();
+        assert_eq!((on_backing(&mut world, 0), on_backing(&mut world, 2)), (5, 4));
+    }
+}
+
+/// A discard goes to the backing itself, which has to have all that is older first.
+#[test]
+fn what_passes_the_cache_by_waits_for_what_is_older() {
+    let mut world = ordered(8, 800);
+    write(&mut world, 0);
+    flush(&mut world);
+    world.submit(ask::of(RequestKind::WriteZeroes { no_hole: true }, VOLUME, 4 * BLOCK, BLOCK));
+    world.settle();
+    assert_eq!(on_backing(&mut world, 0), 1);
+    assert_eq!(world.host().engine().dirty_of(VOLUME), 0);
+}
+
+/// More flushes than there are numbers for epochs.
+#[test]
+fn flushes_wait_while_too_many_epochs_are_in_use() {
+    let mut world = ordered(200, 800);
+    for block in 0..200 {
+        write(&mut world, block);
+        flush(&mut world);
+        assert!(world.host().engine().epochs_behind(VOLUME) <= Some(32));
+    }
+    assert!(on_backing(&mut world, 150) > 0, "the cleaner has made room");
+    world.cut();
+    world.read_everything();
+    world.drain();
+}
+
+/// A partition that is all dirty slows its guest down; nothing passes by.
+#[test]
+fn writes_wait_for_room() {
+    let mut world = ordered(100, 20);
+    for n in 0..300 {
+        world.submit(ask::write(VOLUME, n * 7 % 100 * BLOCK, BLOCK));
+        if n % 5 == 0 {
+            world.submit(ask::flush(VOLUME));
+        }
+        while world.host().live() > 6 && world.step() {}
+    }
+    world.settle();
+    let stats = world.stats(0);
+    assert!(stats.cleaned_blocks > 200, "{stats:?}");
+    assert!(stats.backing_writes - stats.cleaned_blocks < 20, "{stats:?}");
+    world.cut();
+    world.read_everything();
+    world.drain();
+}
+
+/// Nobody waits for ever for a backing that takes nothing.
+#[test]
+fn whoever_waits_for_a_dead_backing_is_told() {
+    let mut world = ordered(8, 800);
+    write(&mut world, 0);
+    flush(&mut world);
+    world.excuse_backings();
+    world.host().backing(VOLUME).fail_next(FaultKind::Write, 10_000);
+    world.submit(ask::of(RequestKind::Discard, VOLUME, 4 * BLOCK, BLOCK));
+    world.settle();
+    assert_eq!(world.host().engine().dirty_of(VOLUME), 1, "what is dirty stays so");
+    world.host().backing(VOLUME).forgive();
+    world.drain();
+    assert_eq!(on_backing(&mut world, 0), 1);
+}
+
+/// What was dirty before the volume had an order is older than all that comes.
+#[test]
+fn a_volume_may_get_an_order_with_dirty_blocks_and_lose_it_again() {
+    let mut plan = plan(8);
+    (plan.tenants[0].quota, plan.tenants[0].policy) = (800, WritePolicy::WriteBack);
+    plan.tenants[0].dirty = DirtyLimits { rest: 90, max: 95, age: 1000 };
+    let mut world = World::new(Plan { holds_back: true, ..plan });
+    for order in [true, false, true] {
+        write(&mut world, 0);
+        write(&mut world, 1);
+        flush(&mut world);
+        world.stop_with_order(0, order);
+        write(&mut world, 0);
+        flush(&mut world);
+        write(&mut world, 0);
+        flush(&mut world);
+        world.cut();
+        world.read_everything();
+        tend(&mut world);
+    }
+    world.drain();
+}
