@@ -10,7 +10,8 @@ const CHUNK: usize = 1 << SHIFT;
 /// A growable array of `Copy` elements in chunks of 4096.
 #[derive(Clone, Debug)]
 pub struct Chunked<T> {
-    chunks: Vec<Box<[T]>>,
+    /// Their length is known when this is compiled, so that an index within one needs no check.
+    chunks: Vec<Box<[T; CHUNK]>>,
     len: usize,
 }
 
@@ -39,7 +40,10 @@ impl<T: Copy> Chunked<T> {
     /// Append an element.
     pub fn push(&mut self, value: T) {
         if self.len == self.chunks.len() * CHUNK {
-            self.chunks.push(vec![value; CHUNK].into_boxed_slice());
+            let Ok(chunk) = vec![value; CHUNK].into_boxed_slice().try_into() else {
+                unreachable!("a chunk has its length")
+            };
+            self.chunks.push(chunk);
         }
         let at = self.len;
         self.len += 1;
@@ -59,7 +63,7 @@ impl<T: Copy> Chunked<T> {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.chunks.len() * CHUNK * size_of::<T>() + self.chunks.capacity() * size_of::<Box<[T]>>()
+        self.chunks.len() * CHUNK * size_of::<T>() + self.chunks.capacity() * size_of::<Box<[T; CHUNK]>>()
     }
 }
 

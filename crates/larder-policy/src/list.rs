@@ -78,10 +78,19 @@ impl List {
     /// Move a block of this list to the front.
     #[inline]
     pub fn to_newest(&mut self, nodes: &mut impl Nodes, handle: Handle) {
-        if self.newest != handle {
-            self.remove(nodes, handle);
-            self.push_newest(nodes, handle);
+        if self.newest == handle {
+            return;
         }
+        let first = std::mem::replace(&mut self.newest, handle);
+        let node = nodes.node_mut(handle);
+        let (newer, older) = (node.newer, node.older);
+        (node.newer, node.older) = (NONE, first);
+        nodes.node_mut(newer).older = older;
+        match older {
+            NONE => self.oldest = newer,
+            older => nodes.node_mut(older).newer = newer,
+        }
+        nodes.node_mut(first).newer = handle;
     }
 
     /// Take a block off this list.
