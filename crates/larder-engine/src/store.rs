@@ -4,10 +4,11 @@
 //! linked by 32-bit numbers: 28 bytes for the entry, of which 12 are its node in the replacement policy, and 4 for its hash bucket. Ghosts are entries without a
 //! slot. What a hit looks at lies together: memory is what it waits for.
 //! The index is a chained hash table that grows one bucket per insertion (linear hashing; Litwin, VLDB 1980), so there is never a
-//! pause to rehash, and a lookup costs one access to the bucket and one to the entry.
+//! pause to rehash, and a lookup costs one access to the bucket and one to the entry. The buckets of neighbouring blocks lie together.
 
 use crate::VolumeId;
 use larder_policy::{Chunked, Node};
+use std::cell::Cell;
 
 /// No entry.
 const NONE: u32 = u32::MAX;
@@ -20,6 +21,12 @@ const KEY_MASK: u64 = (1 << STATE_SHIFT) - 1;
 
 /// The word of an entry that is not in use: no state has this number.
 const UNUSED: u64 = u64::MAX;
+
+/// So many neighbouring blocks (as a power of two) have their buckets in one cache line: requests ask for several blocks, and the cleaner goes through them in their order.
+const RUN_BITS: u32 = 4;
+
+/// Blocks whose entries are remembered because they were found last: a request asks for its blocks several times, from its start to its end.
+const RECENT: usize = 256;
 
 /// Largest block number that an index can hold.
 pub(crate) const BLOCK_MAX: u64 = (1 << BLOCK_BITS) - 1;
@@ -107,6 +114,8 @@ fn halves(word: u64) -> [u32; 2] {
 pub(crate) struct Store {
     entries: Chunked<Entry>,
     buckets: Chunked<u32>,
+    /// By the block's number modulo [`RECENT`]: the key's word and the entry that were found last, or [`UNUSED`].
+    recent: Box<[Cell<(u64, u32)>]>,
     /// Buckets below `split` were already split in this round of `round` buckets.
     split: u64,
     round: u64,
@@ -119,7 +128,8 @@ impl Store {
     pub fn new(seed: u64) -> Self {
         let mut buckets = Chunked::new();
         buckets.push(NONE);
-        Self { entries: Chunked::new(), buckets, split: 0, round: 1, unused: NONE, used: 0, seed }
+        let recent = vec![Cell::new((UNUSED, NONE)); RECENT].into_boxed_slice();
+        Self { entries: Chunked::new(), buckets, recent, split: 0, round: 1, unused: NONE, used: 0, seed }
     }
 
     /// The entry of a block that has a slot.
@@ -137,10 +147,16 @@ impl Store {
     #[inline]
     fn find_any(&self, key: BlockKey) -> Option<EntryId> {
         let word = key.pack();
+        let recent = &self.recent[word as usize % RECENT];
+        let (found, id) = recent.get();
+        if found == word {
+            return Some(id);
+        }
         let mut at = self.buckets[self.bucket_of(word)];
         while at != NONE {
             let entry = &self.entries[at as usize];
             if entry.word() & KEY_MASK == word {
+                recent.set((word, at));
                 return Some(at);
             }
             at = entry.next;
@@ -179,7 +195,12 @@ impl Store {
     pub fn remove(&mut self, id: EntryId) -> u32 {
         let entry = self.entries[id as usize];
         let (next, slot) = (entry.next, entry.slot);
-        let bucket = self.bucket_of(entry.word() & KEY_MASK);
+        let word = entry.word() & KEY_MASK;
+        let recent = &self.recent[word as usize % RECENT];
+        if recent.get().0 == word {
+            recent.set((UNUSED, NONE));
+        }
+        let bucket = self.bucket_of(word);
         if self.buckets[bucket] == id {
             self.buckets[bucket] = next;
         } else {
@@ -258,7 +279,7 @@ impl Store {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.entries.memory_bytes() + self.buckets.memory_bytes()
+        self.entries.memory_bytes() + self.buckets.memory_bytes() + size_of_val(&*self.recent)
     }
 
     fn allocate(&mut self, entry: Entry) -> EntryId {
@@ -277,7 +298,9 @@ impl Store {
 
     #[inline]
     fn bucket_of(&self, word: u64) -> usize {
-        let hash = mix(word ^ self.seed);
+        // The blocks of a run have buckets that lie together, each run in an order of its own: else blocks a run apart would share few buckets.
+        let run = mix((word ^ self.seed) >> RUN_BITS);
+        let hash = run << RUN_BITS | (word ^ run >> 32) & ((1 << RUN_BITS) - 1);
         let at = hash & (self.round - 1);
         (if at < self.split { hash & (2 * self.round - 1) } else { at }) as usize
     }
@@ -346,6 +369,27 @@ mod tests {
             store.insert(key(n), n as u32, State::Valid);
         }
         assert!(store.memory_bytes() <= 262_144 * 32 + 131_072 + 4096, "{} bytes", store.memory_bytes());
+    }
+
+    /// The longest chain of a store with these blocks.
+    fn longest_chain(blocks: impl Iterator<Item = u64>) -> usize {
+        let mut store = Store::new(0x9e37_79b9_7f4a_7c15);
+        blocks.for_each(|n| {
+            store.insert(BlockKey { volume: VolumeId(0), block: n }, 0, State::Valid);
+        });
+        let chain = |bucket: usize| {
+            let next = |&id: &u32| Some(store.entries[id as usize].next).filter(|&id| id != NONE);
+            std::iter::successors(Some(store.buckets[bucket]).filter(|&id| id != NONE), next).count()
+        };
+        (0..store.buckets.len()).map(chain).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn blocks_at_any_distance_have_buckets_of_their_own() {
+        for step in [1, 2, 16, 256, 4096, 1 << 20] {
+            let longest = longest_chain((0..65_536).map(|n| n * step));
+            assert!(longest <= 12, "one of {longest} where every {step}th block is cached");
+        }
     }
 
     #[test]
