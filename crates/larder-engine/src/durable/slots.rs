@@ -42,54 +42,82 @@ pub(crate) enum Release {
     Owed,
 }
 
+/// What is known of a slot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// Flags (8 bits), volume (16), block (40), in halves: aligned to eight bytes a slot would be four longer.
+    halves: [u32; 2],
+    crc: u32,
+}
+
+impl Slot {
+    #[inline]
+    fn word(self) -> u64 {
+        u64::from(self.halves[1]) << 32 | u64::from(self.halves[0])
+    }
+
+    #[inline]
+    fn set(&mut self, word: u64) {
+        self.halves = [word as u32, (word >> 32) as u32];
+    }
+
+    #[inline]
+    fn has(self, flag: u64) -> bool {
+        self.word() & flag != 0
+    }
+
+    /// Take these flags away, and put those on.
+    #[inline]
+    fn change(&mut self, off: u64, on: u64) {
+        self.set(self.word() & !off | on);
+    }
+}
+
 /// All slots.
 #[derive(Debug)]
 pub(crate) struct SlotTable {
-    words: Vec<u64>,
-    crcs: Vec<u32>,
+    slots: Vec<Slot>,
 }
 
 impl SlotTable {
     pub fn new(slots: u32) -> Self {
-        Self { words: vec![0; slots as usize], crcs: vec![0; slots as usize] }
+        Self { slots: vec![Slot::default(); slots as usize] }
     }
 
     /// What recovery found.
     pub fn restore(&mut self, slot: u32, contents: Contents) {
         self.map(slot, contents.block, contents.crc);
         if contents.dirty {
-            self.words[slot as usize] |= DIRTY | FIRM;
+            self.at(slot).change(0, DIRTY | FIRM);
         }
     }
 
     /// A free slot gets an entry.
     pub fn enter(&mut self, slot: u32) {
-        assert_eq!(self.words[slot as usize], 0, "slot {slot} is free durably");
+        assert_eq!(self.word(slot), 0, "slot {slot} is free durably");
     }
 
     /// The checksum of what the slot holds; none while it is being written.
     pub fn sum(&self, slot: u32) -> Option<u32> {
-        self.has(slot, SUMMED).then(|| self.crcs[slot as usize])
+        self.has(slot, SUMMED).then(|| self.slots[slot as usize].crc)
     }
 
     /// The slot is about to be written.
     pub fn overwrite(&mut self, slot: u32) {
-        let word = &mut self.words[slot as usize];
-        *word &= !SUMMED;
-        if *word & USED != 0 {
-            *word |= STALE;
-        }
+        let slot = self.at(slot);
+        slot.change(SUMMED, if slot.has(USED) { STALE } else { 0 });
     }
 
     /// The slot has been written.
     pub fn written(&mut self, slot: u32, crc: u32) {
-        self.words[slot as usize] |= SUMMED | YOUNG;
-        self.crcs[slot as usize] = crc;
+        let slot = self.at(slot);
+        slot.change(0, SUMMED | YOUNG);
+        slot.crc = crc;
     }
 
     /// A flush begins that covers what the slot holds, if it is not being written.
     pub fn cover(&mut self, slot: u32) {
-        self.words[slot as usize] &= !YOUNG;
+        self.at(slot).change(YOUNG, 0);
     }
 
     /// True if the device may still lose what the slot holds, whatever is known of an earlier write of the same.
@@ -99,63 +127,65 @@ impl SlotTable {
 
     /// A `Map` was pushed.
     pub fn map(&mut self, slot: u32, block: BlockId, crc: u32) {
-        let keep = self.words[slot as usize] & (FREEING | LOOSE | FIRM);
-        self.words[slot as usize] = USED | SUMMED | keep | key_bits(block);
-        self.crcs[slot as usize] = crc;
+        let slot = self.at(slot);
+        let keep = slot.word() & (FREEING | LOOSE | FIRM);
+        slot.set(USED | SUMMED | keep | key_bits(block));
+        slot.crc = crc;
     }
 
     /// Written with data that the backing does not have; the news of it have this number.
     pub fn wait(&mut self, slot: u32, news: u32, crc: u32) {
-        let word = &mut self.words[slot as usize];
-        debug_assert_eq!(*word & !SUMMED, 0, "the slot was free");
-        *word = DIRTY | SUMMED | u64::from(news);
-        self.crcs[slot as usize] = crc;
+        let slot = self.at(slot);
+        debug_assert_eq!(slot.word() & !SUMMED, 0, "the slot was free");
+        slot.set(DIRTY | SUMMED | u64::from(news));
+        slot.crc = crc;
     }
 
     /// The news of a waiting slot are gathered. False if it is not waiting with this number: there is nothing to say.
     pub fn gather(&mut self, slot: u32, news: u32, block: BlockId) -> bool {
-        let word = &mut self.words[slot as usize];
-        let waits = *word & (USED | DIRTY | FIRM) == DIRTY && *word & NEWS == u64::from(news);
+        let slot = self.at(slot);
+        let word = slot.word();
+        let waits = word & (USED | DIRTY | FIRM) == DIRTY && word & NEWS == u64::from(news);
         if waits {
-            *word = DIRTY | FIRM | *word & (SUMMED | LOOSE | STALE) | key_bits(block);
+            slot.set(DIRTY | FIRM | word & (SUMMED | LOOSE | STALE) | key_bits(block));
         }
         waits
     }
 
     /// A dirty `Map` was pushed.
     pub fn map_dirty(&mut self, slot: u32, block: BlockId) {
-        let word = &mut self.words[slot as usize];
-        *word = USED | DIRTY | *word & (SUMMED | LOOSE | STALE) | key_bits(block);
+        let slot = self.at(slot);
+        slot.set(USED | DIRTY | slot.word() & (SUMMED | LOOSE | STALE) | key_bits(block));
     }
 
     /// The dirty `Map` of a slot is durable.
     pub fn firm(&mut self, slot: u32) {
-        let word = &mut self.words[slot as usize];
-        if *word & (USED | DIRTY) == USED | DIRTY {
-            *word |= FIRM;
+        let slot = self.at(slot);
+        if slot.word() & (USED | DIRTY) == USED | DIRTY {
+            slot.change(0, FIRM);
         }
     }
 
     /// A `Clean` was pushed.
     pub fn clean(&mut self, slot: u32) {
-        self.words[slot as usize] &= !(DIRTY | FIRM);
+        self.at(slot).change(DIRTY | FIRM, 0);
     }
 
     /// True if the journal durably maps the slot dirty: it may be written back.
     pub fn is_firm(&self, slot: u32) -> bool {
         let all = USED | DIRTY | FIRM;
-        self.words[slot as usize] & all == all
+        self.word(slot) & all == all
     }
 
     /// True if the journal maps the slot dirty, or will, and nobody has seen to its end yet.
     pub fn is_owed(&self, slot: u32) -> bool {
-        let word = self.words[slot as usize];
+        let word = self.word(slot);
         word & DIRTY != 0 && word & (LOOSE | STALE) == LOOSE
     }
 
     /// True if the slot's data may be changed where it is: a crash does not bring it back as dirty.
     pub fn may_change(&self, slot: u32) -> bool {
-        let word = self.words[slot as usize];
+        let word = self.word(slot);
         word & DIRTY == 0 && word & (FREEING | FIRM) != FREEING | FIRM
     }
 
@@ -167,64 +197,57 @@ impl SlotTable {
     /// An entry that will be pushed frees this slot.
     pub fn supersede(&mut self, slot: u32) {
         debug_assert!(self.is_owed(slot), "what is freed once is not freed twice");
-        self.words[slot as usize] |= STALE;
+        self.at(slot).change(0, STALE);
     }
 
     /// A waiting slot whose block has newer data: it is free, and the news with this number are not said. `None` if it does not wait.
     pub fn withdraw(&mut self, slot: u32) -> Option<u32> {
-        let word = &mut self.words[slot as usize];
-        let news = (*word & NEWS) as u32;
-        let waits = *word & (USED | DIRTY | FIRM) == DIRTY;
+        let slot = self.at(slot);
+        let news = (slot.word() & NEWS) as u32;
+        let waits = slot.word() & (USED | DIRTY | FIRM) == DIRTY;
         if waits {
-            *word = 0;
+            slot.set(0);
         }
         waits.then_some(news)
     }
 
     /// A `Free` was pushed.
     pub fn unmap(&mut self, slot: u32) {
-        let word = &mut self.words[slot as usize];
-        let was_dirty = if *word & DIRTY != 0 { FIRM } else { 0 };
-        *word = (*word & !(USED | STALE | DIRTY | FIRM)) | FREEING | was_dirty;
+        let slot = self.at(slot);
+        let was_dirty = if slot.has(DIRTY) { FIRM } else { 0 };
+        slot.change(USED | STALE | DIRTY | FIRM, FREEING | was_dirty);
     }
 
     /// No entry has the slot any more.
     pub fn release(&mut self, slot: u32) -> Release {
-        let word = &mut self.words[slot as usize];
-        if *word & DIRTY != 0 {
-            *word |= LOOSE;
-            return Release::Owed;
-        }
-        match *word & (USED | FREEING) {
+        let slot = self.at(slot);
+        let release = match slot.word() & (USED | FREEING) {
+            _ if slot.has(DIRTY) => Release::Owed,
             0 => {
-                *word = 0;
-                Release::Now
+                slot.set(0);
+                return Release::Now;
             }
-            FREEING => {
-                *word |= LOOSE;
-                Release::Wait
-            }
-            _ => {
-                *word |= LOOSE;
-                Release::Push
-            }
-        }
+            FREEING => Release::Wait,
+            _ => Release::Push,
+        };
+        slot.change(0, LOOSE);
+        release
     }
 
     /// The slot's `Free` is durable. True if the slot is free now.
     pub fn freed(&mut self, slot: u32) -> bool {
-        let word = &mut self.words[slot as usize];
-        *word &= if *word & DIRTY == 0 { !(FREEING | FIRM) } else { !FREEING };
-        let is_free = *word & (LOOSE | USED) == LOOSE;
+        let slot = self.at(slot);
+        slot.change(if slot.has(DIRTY) { FREEING } else { FREEING | FIRM }, 0);
+        let is_free = slot.word() & (LOOSE | USED) == LOOSE;
         if is_free {
-            *word = 0;
+            slot.set(0);
         }
         is_free
     }
 
     /// Nothing is known of the slot: a planted bug.
     pub fn forget(&mut self, slot: u32) {
-        self.words[slot as usize] = 0;
+        self.at(slot).set(0);
     }
 
     /// True if the journal maps the slot.
@@ -239,37 +262,46 @@ impl SlotTable {
 
     /// The block that the journal maps, or mapped last, to the slot.
     pub fn block(&self, slot: u32) -> BlockId {
-        let word = self.words[slot as usize];
+        let word = self.word(slot);
         BlockId { volume: (word >> BLOCK_BITS) as u16, block: word & BlockId::BLOCK_MAX }
     }
 
     /// True if the journal maps a slot dirty.
     pub fn any_dirty(&self) -> bool {
-        self.words.iter().any(|word| word & DIRTY != 0)
+        self.slots.iter().any(|slot| slot.has(DIRTY))
     }
 
     /// The volumes, by their numbers, of which a crash now could bring back a dirty block.
     pub fn dirty_volumes(&self) -> impl Iterator<Item = u16> + '_ {
         let mapped = |word: u64| word & (USED | DIRTY) == USED | DIRTY;
         let ending = |word: u64| word & (FREEING | FIRM) == FREEING | FIRM && word & DIRTY == 0;
-        let words = self.words.iter().filter(move |&&word| mapped(word) || ending(word));
+        let words =
+            self.slots.iter().map(|slot| slot.word()).filter(move |&word| mapped(word) || ending(word));
         words.map(|word| (word >> BLOCK_BITS) as u16)
     }
 
     /// What a page of the slot table says, but for the epoch. The checksum of a stale slot may be newer than the journal's: its region is
     /// marked, so nobody trusts it before a `Free`.
     pub fn contents(&self, slot: u32) -> Option<Contents> {
-        let (crc, dirty) = (self.crcs[slot as usize], self.is_dirty(slot));
+        let (crc, dirty) = (self.slots[slot as usize].crc, self.is_dirty(slot));
         self.is_used(slot).then(|| Contents { block: self.block(slot), dirty, epoch: Epoch::NONE, crc })
     }
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.words.capacity() * size_of::<u64>() + self.crcs.capacity() * size_of::<u32>()
+        self.slots.capacity() * size_of::<Slot>()
     }
 
     fn has(&self, slot: u32, flag: u64) -> bool {
-        self.words[slot as usize] & flag != 0
+        self.slots[slot as usize].has(flag)
+    }
+
+    fn word(&self, slot: u32) -> u64 {
+        self.slots[slot as usize].word()
+    }
+
+    fn at(&mut self, slot: u32) -> &mut Slot {
+        &mut self.slots[slot as usize]
     }
 }
 
