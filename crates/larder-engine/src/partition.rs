@@ -281,6 +281,7 @@ impl Engine {
     pub(crate) fn remove_entry(&mut self, entry: EntryId) {
         let state = self.store.state(entry);
         if state == State::Dirty {
+            self.forget_cleaned(self.store.key(entry));
             self.count_clean(self.store.key(entry));
         }
         let (tenant, mut nodes, _) = self.parts_of(self.tenant_of(self.store.key(entry).volume));

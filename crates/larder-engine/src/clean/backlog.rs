@@ -21,11 +21,14 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    pub fn add(&mut self, key: BlockKey, now: u64) {
+    /// True if the block was not there.
+    pub fn add(&mut self, key: BlockKey, now: u64) -> bool {
         let piece = self.pieces.entry((key.volume, key.block / PIECE));
         let piece = piece.or_insert_with(|| Piece { bits: [0; (PIECE / 64) as usize], since: now });
         let (word, bit) = place(key.block);
+        let is_new = piece.bits[word] & bit == 0;
         piece.bits[word] |= bit;
+        is_new
     }
 
     pub fn remove(&mut self, key: BlockKey) {
@@ -105,7 +108,7 @@ mod tests {
             for (volume, block, add) in ops {
                 let key = BlockKey { volume: VolumeId(volume), block };
                 match add {
-                    true => { backlog.add(key, 0); model.insert((volume, block)); }
+                    true => prop_assert_eq!(backlog.add(key, 0), model.insert((volume, block))),
                     false => { backlog.remove(key); model.remove(&(volume, block)); }
                 }
                 prop_assert_eq!(backlog.contains(key), add);

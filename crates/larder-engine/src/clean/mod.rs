@@ -178,8 +178,12 @@ impl Engine {
     /// A block has become dirty, or was so before.
     pub(crate) fn count_dirty(&mut self, key: BlockKey, before: bool) {
         self.cleaner.lost.remove(&(key.volume, key.block));
-        if !self.is_ordered(key.volume) {
-            self.cleaner.backlog.add(key, self.cleaner.ticks);
+        let again = match self.is_ordered(key.volume) {
+            true => true,
+            false => self.cleaner.backlog.add(key, self.cleaner.ticks) && before,
+        };
+        if again {
+            self.forget_cleaned(key);
         }
         if !before {
             self.count_version(key.volume);

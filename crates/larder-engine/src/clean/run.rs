@@ -247,7 +247,8 @@ impl Engine {
         self.requeue(blocks);
     }
 
-    /// A block has newer data. What was written back of it says nothing of that, even if it comes to the same slot again.
+    /// A dirty block that does not wait to be written back has newer data, or leaves. What was written back of it says nothing of what comes, even if that
+    /// is in the same slot again.
     pub(crate) fn forget_cleaned(&mut self, key: BlockKey) {
         let state = &mut self.cleaner.volumes[key.volume.0 as usize];
         if self.volumes[usize::from(key.volume.0)].order.is_none() {

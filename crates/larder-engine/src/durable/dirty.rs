@@ -26,7 +26,6 @@ impl Engine {
         );
         self.store.set_slot(entry, slot);
         self.store.set_state(entry, State::Dirty);
-        self.forget_cleaned(key);
         self.count_dirty(key, state == State::Dirty && !keeps);
         let epoch = self.enter_epoch(key, slot, previous.filter(|_| !keeps));
         let Some(durable) = &mut self.durable else {
