@@ -420,6 +420,16 @@ impl Engine {
         byte >> self.config.block_bytes.trailing_zeros()
     }
 
+    /// Where in its block a byte is: block sizes are powers of two, and a mask is cheaper than a division.
+    fn within_block(&self, byte: u64) -> u64 {
+        byte & (self.block_bytes() - 1)
+    }
+
+    /// True if the cache device could begin or end an operation here; likewise a power of two.
+    fn is_cache_aligned(&self, byte: u64) -> bool {
+        byte & (u64::from(self.config.cache_align) - 1) == 0
+    }
+
     /// The blocks that `start..end` touches.
     fn blocks_of(&self, start: u64, end: u64) -> std::ops::Range<u64> {
         self.block_of(start)..self.block_of(end + self.block_bytes() - 1)

@@ -107,8 +107,7 @@ impl Engine {
             return None;
         }
         let owner = Owner::Part(part_id);
-        let align = u64::from(self.config.cache_align);
-        let aligned = start.is_multiple_of(align) && end.is_multiple_of(align);
+        let aligned = self.is_cache_aligned(start) && self.is_cache_aligned(end);
         let whole = (start, end) == self.block_range(key.volume, key.block);
         match self.find_live(key, owner).ok()? {
             None if whole && aligned => self.admit(key, State::Writing),
@@ -134,7 +133,7 @@ impl Engine {
         let stats = self.stats_mut(part.volume);
         stats.ssd_guest_write_blocks += u64::from(run.blocks);
         stats.ssd_guest_write_bytes += len;
-        let offset = u64::from(run.slot) * self.block_bytes() + run.start % self.block_bytes();
+        let offset = self.slot_offset(run.slot) + self.within_block(run.start);
         let kind = OpKind::Write { offset, len: len as u32, buf: part.buf(run.start), fua: false };
         let op = Op::PartCache { part: part_id, start: run.start, end: run.end };
         (run.slot..run.slot + run.blocks).for_each(|slot| self.note_overwritten(slot));

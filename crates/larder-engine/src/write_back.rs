@@ -44,7 +44,7 @@ impl Engine {
             let (start, end) = (part.start.max(block_start), part.end.min(block_end));
             let whole = (start, end) == (block_start, block_end);
             let slot = self.place(part_id, key, whole);
-            let aligned = end.is_multiple_of(u64::from(self.config.cache_align));
+            let aligned = self.is_cache_aligned(end);
             let slot = match slot {
                 Some(slot) if whole && aligned => Some(slot),
                 None if whole || !self.is_dirty(key) => {

@@ -60,7 +60,7 @@ impl Engine {
         }
         let regions = self.regions_of(part);
         let (marked, others): (Vec<_>, Vec<_>) =
-            regions.into_iter().partition(|&region| durable.regions.has_mark(region));
+            regions.partition(|&region| durable.regions.has_mark(region));
         let more = others.into_iter().filter(|&region| self.maps_any(part, region)).count();
         let concerned = more > 0 || !marked.is_empty();
         let waits = concerned && (!durable.gate.is_empty() || marks + more > most);
@@ -107,19 +107,23 @@ impl Engine {
     pub(crate) fn unguard(&mut self, part: &Part) {
         let regions = self.regions_of(part);
         if let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_latched()) {
-            regions.into_iter().for_each(|region| durable.regions.end(region));
+            regions.for_each(|region| durable.regions.end(region));
             if !durable.gate.is_empty() {
                 durable.want(1);
             }
         }
     }
 
-    fn regions_of(&self, part: &Part) -> Vec<Region> {
-        let Some(durable) = &self.durable else { return Vec::new() };
+    fn regions_of(&self, part: &Part) -> impl Iterator<Item = Region> + use<> {
         let blocks = self.blocks_of(part.start, part.end);
-        let of = |block| durable.region_of(durable.block_id(BlockKey { volume: part.volume, block }));
-        let (first, last) = (of(blocks.start), of(blocks.end - 1));
-        (first.region..=last.region).map(|region| Region { region, ..first }).collect()
+        let ends = self.durable.as_ref().map(|durable| {
+            let of = |block| durable.region_of(durable.block_id(BlockKey { volume: part.volume, block }));
+            (of(blocks.start), of(blocks.end - 1))
+        });
+        let between = |(first, last): (Region, Region)| {
+            (first.region..=last.region).map(move |region| Region { region, ..first })
+        };
+        ends.into_iter().flat_map(between)
     }
 
     /// True if the journal may map a block of this region that the part touches, now or after a crash.

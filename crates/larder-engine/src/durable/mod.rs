@@ -39,7 +39,7 @@ pub use planted::Planted;
 pub use planted::recover_planted;
 pub use sums::Sums;
 
-use crate::format::{BlockId, JournalWriter, Piece, Region, Superblock, TableWriter, Ticket};
+use crate::format::{BlockId, JournalWriter, Piece, Region, Salt, Superblock, TableWriter, Ticket};
 use crate::store::BlockKey;
 use crate::{StageId, VolumeId};
 use news::NewsDesk;
@@ -107,6 +107,7 @@ struct Said {
 pub(crate) struct Durable {
     /// The newest that is durable.
     superblock: Superblock,
+    salt: Salt,
     /// The highest generation that was tried.
     generation: u64,
     journal: JournalWriter,

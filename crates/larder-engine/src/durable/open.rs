@@ -212,6 +212,7 @@ impl Durable {
         recovered.marks().for_each(|(region, _)| regions.restore_mark(region));
         Self {
             superblock: recovered.superblock().clone(),
+            salt: recovered.superblock().salt(),
             generation: session.superblock.generation,
             journal: session.journal,
             table: session.table,

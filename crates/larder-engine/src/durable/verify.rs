@@ -17,8 +17,12 @@ impl Engine {
         let durable = self.durable.as_deref()?;
         debug_assert_eq!(self.block_range(volume, self.block_of(start)).0, start, "whole blocks");
         let first = durable.block_id(BlockKey { volume, block: self.block_of(start) });
-        let salt = durable.superblock.salt();
-        Some(Sums { salt, first, block_bytes: self.config.block_bytes, bytes: (end - start) as u32 })
+        Some(Sums {
+            salt: durable.salt,
+            first,
+            block_bytes: self.config.block_bytes,
+            bytes: (end - start) as u32,
+        })
     }
 
     /// True if this is the checksum of what was written to the slot.
