@@ -178,6 +178,13 @@ impl Store {
         id
     }
 
+    /// So many more entries will come: the buckets for them are made now, while few have to move.
+    pub fn reserve(&mut self, more: usize) {
+        while self.buckets.len() < self.used as usize + more {
+            self.split_one();
+        }
+    }
+
     /// Keep an entry without its slot, which is returned.
     pub fn make_ghost(&mut self, id: EntryId) -> u32 {
         self.set_state(id, State::Ghost);
@@ -344,8 +351,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equals_an_ordered_map(ops in prop::collection::vec((0..600u64, any::<bool>()), 0..2000)) {
+        fn equals_an_ordered_map(ops in prop::collection::vec((0..600u64, any::<bool>()), 0..2000), reserved in 0..500usize) {
             let (mut store, mut model) = (Store::new(0x9e37_79b9_7f4a_7c15), BTreeMap::new());
+            store.reserve(reserved);
             for (slot, (n, add)) in ops.into_iter().enumerate() {
                 match (add, model.contains_key(&n)) {
                     (true, false) => { model.insert(n, store.insert(key(n), slot as u32, State::Valid)); }

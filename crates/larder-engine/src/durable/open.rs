@@ -80,6 +80,7 @@ impl Engine {
         let start = start_pieces(recovered, &session, &table)?;
         self.durable = Some(Box::new(Durable::new(recovered, session, numbers, start)));
         let versions = recovered.versions();
+        self.store.reserve(recovered.blocks().count());
         for (slot, state) in recovered.slots() {
             match state {
                 SlotState::Used(contents) => {
