@@ -1,7 +1,7 @@
 //! Which blocks wait to be written back, in the order of their addresses: a bit for each, in pieces of 1,024 blocks.
 
 use crate::VolumeId;
-use crate::store::BlockKey;
+use crate::store::{BLOCK_MAX, BlockKey};
 use std::collections::BTreeMap;
 
 /// Blocks in a piece.
@@ -14,16 +14,29 @@ struct Piece {
     since: u64,
 }
 
-/// The blocks of all volumes.
+/// The blocks of all volumes. A piece's key is one number, which is compared faster than two: the volume above the piece's number within it.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    pieces: BTreeMap<(VolumeId, u64), Piece>,
+    pieces: BTreeMap<u64, Piece>,
+}
+
+/// A piece's number within its volume has fewer bits: blocks have 40.
+const VOLUME_SHIFT: u32 = 48;
+
+fn piece_of(key: BlockKey) -> u64 {
+    (u64::from(key.volume.0) << VOLUME_SHIFT) | (key.block / PIECE)
+}
+
+/// The first block of a piece.
+fn first_of(piece: u64) -> BlockKey {
+    let number = piece & ((1 << VOLUME_SHIFT) - 1);
+    BlockKey { volume: VolumeId((piece >> VOLUME_SHIFT) as u16), block: number * PIECE }
 }
 
 impl Backlog {
     /// True if the block was not there.
     pub fn add(&mut self, key: BlockKey, now: u64) -> bool {
-        let piece = self.pieces.entry((key.volume, key.block / PIECE));
+        let piece = self.pieces.entry(piece_of(key));
         let piece = piece.or_insert_with(|| Piece { bits: [0; (PIECE / 64) as usize], since: now });
         let (word, bit) = place(key.block);
         let is_new = piece.bits[word] & bit == 0;
@@ -32,7 +45,7 @@ impl Backlog {
     }
 
     pub fn remove(&mut self, key: BlockKey) {
-        let at = (key.volume, key.block / PIECE);
+        let at = piece_of(key);
         let Some(piece) = self.pieces.get_mut(&at) else { return };
         let (word, bit) = place(key.block);
         piece.bits[word] &= !bit;
@@ -43,16 +56,16 @@ impl Backlog {
 
     pub fn contains(&self, key: BlockKey) -> bool {
         let (word, bit) = place(key.block);
-        self.pieces.get(&(key.volume, key.block / PIECE)).is_some_and(|piece| piece.bits[word] & bit != 0)
+        self.pieces.get(&piece_of(key)).is_some_and(|piece| piece.bits[word] & bit != 0)
     }
 
     /// The first block of a volume from this one on.
     pub fn next(&self, from: BlockKey) -> Option<u64> {
-        let first = (from.volume, from.block / PIECE);
-        for (&(_, number), piece) in self.pieces.range(first..=(from.volume, u64::MAX)) {
-            let start = from.block.max(number * PIECE);
-            if let Some(found) = piece.next(start % PIECE) {
-                return Some(number * PIECE + found);
+        let last = BlockKey { block: BLOCK_MAX, ..from };
+        for (&at, piece) in self.pieces.range(piece_of(from)..=piece_of(last)) {
+            let first = first_of(at).block;
+            if let Some(found) = piece.next(from.block.max(first) - first) {
+                return Some(first + found);
             }
         }
         None
@@ -60,23 +73,22 @@ impl Backlog {
 
     /// The next block of the same piece, from this one on.
     pub fn next_of_piece(&self, from: BlockKey) -> Option<u64> {
-        let number = from.block / PIECE;
-        let piece = self.pieces.get(&(from.volume, number))?;
-        piece.next(from.block % PIECE).map(|found| number * PIECE + found)
+        let piece = self.pieces.get(&piece_of(from))?;
+        let first = from.block - from.block % PIECE;
+        piece.next(from.block - first).map(|found| first + found)
     }
 
     /// The first block of each piece, and since when it has been waiting.
     pub fn pieces(&self) -> impl Iterator<Item = (BlockKey, u64)> + '_ {
-        let first = |number: u64, piece: &Piece| number * PIECE + piece.next(0).unwrap_or(0);
-        let pieces = self.pieces.iter();
-        pieces.map(move |(&(volume, number), piece)| {
-            (BlockKey { volume, block: first(number, piece) }, piece.since)
+        self.pieces.iter().map(|(&at, piece)| {
+            let first = first_of(at);
+            (BlockKey { block: first.block + piece.next(0).unwrap_or(0), ..first }, piece.since)
         })
     }
 
     /// Bytes of memory held, about.
     pub fn memory_bytes(&self) -> usize {
-        self.pieces.len() * (size_of::<Piece>() + size_of::<(VolumeId, u64)>())
+        self.pieces.len() * (size_of::<Piece>() + size_of::<u64>())
     }
 }
 
