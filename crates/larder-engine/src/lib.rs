@@ -185,6 +185,8 @@ pub struct Engine {
     /// Owners whose lock was just granted.
     granted: VecDeque<Owner>,
     scratch: Vec<read::Class>,
+    /// Hits that replacement policies were not told of yet: by tenant and entry, in order.
+    touched: Vec<(TenantId, store::EntryId)>,
     /// Errors of the cache device; and of its writes alone, since it may be one that can only be read.
     cache_errors: ErrorScore,
     cache_write_errors: ErrorScore,
@@ -231,6 +233,7 @@ impl Engine {
             actions: VecDeque::new(),
             granted: VecDeque::new(),
             scratch: Vec::new(),
+            touched: Vec::new(),
             cache_errors: ErrorScore::default(),
             cache_write_errors: ErrorScore::default(),
             cache_failed: false,
@@ -350,6 +353,7 @@ impl Engine {
 
     /// Change a tenant's quota (blocks). New blocks obey it at once; what is above it leaves in [`Engine::trim`], in the order of its replacement policy.
     pub fn set_quota(&mut self, tenant: TenantId, blocks: u32) {
+        self.tell_touched();
         let tenant = &mut self.tenants[tenant.0 as usize];
         tenant.quota = blocks;
         tenant.replacement.resize(blocks);

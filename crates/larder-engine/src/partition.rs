@@ -21,6 +21,10 @@ const TAKE: usize = 64;
 /// Ghosts dropped per block that enters: more than one can be due only after a resize, and then [`Engine::trim`] goes on.
 const FORGET: usize = 4;
 
+/// Hits of which policies are told together. A hit links a block's neighbours in a list to each other, which lie anywhere in memory: one after the other these
+/// accesses would take as long as all the rest of a hit; together they overlap.
+const TOUCHED_MAX: usize = 32;
+
 /// The nodes of the policies, with the keys of their entries.
 pub(crate) struct EntryNodes<'e> {
     store: &'e mut Store,
@@ -136,8 +140,9 @@ impl Engine {
         self.volume(volume).tenant.0 as usize
     }
 
-    /// A tenant, the nodes of its policy, and the volumes whose locks pin blocks.
+    /// A tenant, the nodes of its policy, and the volumes whose locks pin blocks. All hits until now are told before.
     fn parts_of(&mut self, tenant: usize) -> (&mut Tenant, EntryNodes<'_>, Pins<'_>) {
+        self.tell_touched();
         let nodes = EntryNodes { store: &mut self.store };
         let pins = Pins { volumes: &self.volumes, block_bytes: u64::from(self.config.block_bytes) };
         (&mut self.tenants[tenant], nodes, pins)
@@ -146,9 +151,21 @@ impl Engine {
     /// A cached block was used.
     #[inline]
     pub(crate) fn touch(&mut self, volume: VolumeId, entry: EntryId) {
-        let (tenant, mut nodes, _) = self.parts_of(self.tenant_of(volume));
-        tenant.admission.hit();
-        tenant.replacement.hit(&mut nodes, entry);
+        let tenant = self.volume(volume).tenant;
+        self.tenants[tenant.0 as usize].admission.hit();
+        self.touched.push((tenant, entry));
+        if self.touched.len() >= TOUCHED_MAX {
+            self.tell_touched();
+        }
+    }
+
+    /// Tell policies of the hits of which they do not know yet. No entry leaves before: its policy is asked first, and [`Engine::parts_of`] comes before that.
+    #[inline]
+    pub(crate) fn tell_touched(&mut self) {
+        let mut nodes = EntryNodes { store: &mut self.store };
+        for (tenant, entry) in self.touched.drain(..) {
+            self.tenants[tenant.0 as usize].replacement.hit(&mut nodes, entry);
+        }
     }
 
     /// Give an absent block an entry with a slot, if its tenant's admission policy lets it in and its partition has room: a free slot below the quota, else the
