@@ -279,14 +279,17 @@ impl Engine {
     }
 
     fn go_on_with(&mut self, volume: VolumeId) {
-        self.next_epoch(volume);
+        let Some(order) = self.order(volume) else { return };
+        if order.oldest < order.current {
+            self.next_epoch(volume);
+        }
+        if !self.order(volume).is_some_and(Order::is_waited_for) {
+            return;
+        }
         let has_room = !self.has_no_room(volume);
         let impatient = self.backing_failing_for(volume).is_some_and(|ticks| ticks > PATIENCE);
         let fails = self.cache_failed;
         let Some(order) = self.order_mut(volume) else { return };
-        if !order.is_waited_for() {
-            return;
-        }
         if impatient && !fails {
             return self.end_waiting(volume);
         }

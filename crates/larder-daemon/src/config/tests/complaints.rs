@@ -275,7 +275,7 @@ help: give each volume a name of its own: it names the NBD export"#,
     (
         r#"name = "web-root""#,
         r#"naem = "db-root""#,
-        r#"larder.toml:28: unknown key "naem" in [[tenant.volume]]; known keys are name, backing, nbd
+        r#"larder.toml:28: unknown key "naem" in [[tenant.volume]]; known keys are name, backing, nbd, ordered
    |
 28 | naem = "db-root"
    | ^^^^
@@ -450,6 +450,22 @@ help: see https://toml.io for the syntax"#,
 
 /// A text, and what is said about it.
 pub(super) const OF_WHOLE_TEXTS: &[(&str, &str)] = &[
+    (
+        r#"cache = { path = "a", size = "1MiB", keep = false }
+[[tenant]]
+name = "t"
+[[tenant.volume]]
+name = "v"
+backing = "b"
+nbd = "unix:/v.sock"
+ordered = true
+"#,
+        r#"larder.toml:4: volume "v" is ordered, and the cache is not kept over restarts
+  |
+4 | [[tenant.volume]]
+  | ^^^^^^^^^^^^^^^^^
+help: remove keep = false from [cache], or ordered = true from the volume"#,
+    ),
     (
         r#""#,
         r#"larder.toml:1: [cache] is missing
