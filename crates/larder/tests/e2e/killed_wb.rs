@@ -13,10 +13,21 @@ use crate::common::writer::{BLOCKS, Writer};
 
 #[test]
 fn nothing_flushed_is_lost_under_write_back() {
-    let (mut state, kills) = (seed(), times(20));
     let tenant = "write_policy = \"wb\"\ndirty_rest = 30";
     let setup = Setup::new("10MiB").control("min_blocks = 10").tenant("a", tenant);
-    let mut setup = setup.volume("a0", 6 * MIB);
+    kill_again_and_again(setup.volume("a0", 6 * MIB));
+}
+
+/// Versions of blocks wait, are written back one after the other, and are found again.
+#[test]
+fn nothing_flushed_is_lost_under_ordered_write_back() {
+    let tenant = "write_policy = \"wb\"\ndirty_rest = 5";
+    let setup = Setup::new("12MiB").control("min_blocks = 10").tenant("a", tenant);
+    kill_again_and_again(setup.volume("a0", 6 * MIB).ordered());
+}
+
+fn kill_again_and_again(mut setup: Setup) {
+    let (mut state, kills) = (seed(), times(20));
     let mut writers: Vec<Writer> =
         (0..3).map(|n| Writer::new(n * BLOCKS, random(&mut state, u64::MAX))).collect();
     let mut hits = 0;
