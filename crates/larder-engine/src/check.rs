@@ -18,6 +18,7 @@ impl Engine {
         assert_eq!(staged, self.stage_bytes, "staging bytes are counted");
         assert_eq!(self.volumes.iter().map(|v| v.fills.len()).sum::<usize>(), self.fills.len());
         self.check_dirty();
+        self.check_cleaned();
         if self.guests.is_empty() && self.fills.is_empty() && !self.is_cleaning() {
             self.check_idle();
         }

@@ -267,6 +267,17 @@ impl Engine {
         }
     }
 
+    /// What was written back, and is not called clean yet, is dirty and does not wait to be written back: [`Engine::count_dirty`] relies on it.
+    pub(crate) fn check_cleaned(&self) {
+        let flushed = self.durable.iter().flat_map(|durable| durable.cleaned());
+        let written =
+            self.cleaner.volumes.iter().flat_map(|state| state.written.iter().chain(&state.covered));
+        for &(key, _) in flushed.chain(written) {
+            let waits = self.cleaner.backlog.contains(key);
+            assert!(self.is_dirty(key) && !waits, "{key:?} was written back, and does not wait for that");
+        }
+    }
+
     /// Runs are under way.
     pub(crate) fn is_cleaning(&self) -> bool {
         !self.cleaner.runs.is_empty()

@@ -289,6 +289,11 @@ impl Durable {
         }
     }
 
+    /// Blocks that are to be called clean.
+    pub(crate) fn cleaned(&self) -> impl Iterator<Item = &(BlockKey, u32)> {
+        self.cleans.iter()
+    }
+
     /// A block is not to be called clean after all.
     pub(crate) fn forget_cleaned(&mut self, key: BlockKey) {
         self.cleans.retain(|(cleaned, _)| *cleaned != key);
