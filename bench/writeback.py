@@ -4,7 +4,8 @@ the cache's size directly (O_DIRECT, io_uring, same disk, same flushes), and bes
 
 Larder's writes are checksummed, go to a slot of their own each time, and have their mappings in the journal when a flush ends. All files were
 written once before, so that no file system has to allocate meanwhile. In the first scene the cache may be all dirty, so what is measured is the way
-to the SSD; in the second the cleaner has its usual limits and writes back to the same disk meanwhile.
+to the SSD; in the second the cleaner has its usual limits and writes back to the same disk meanwhile; in the third the backing takes the writes
+in the order of the flushes (`ordered = true`), so each flush costs one of the backing, too, and blocks are written back once for each flush.
 """
 
 import argparse
@@ -22,6 +23,13 @@ VOLUME_MIB = 256
 CACHE_MIB = 384
 GOAL = 0.7
 
+# What each is called, keys of the tenant, keys of the volume.
+SCENES = {
+    "dirty": ("all may be dirty", 'dirty_rest = 100\ndirty_max = 100\ndirty_age = "1h"', ""),
+    "cleaned": ("the usual limits of what is dirty", "", ""),
+    "ordered": ("ordered, the usual limits", "", "ordered = true"),
+}
+
 
 def written_file(path, mebibytes):
     """Zeroes that were written, so that all extents are there."""
@@ -34,7 +42,7 @@ def written_file(path, mebibytes):
 class Larder(Server):
     """Larder with one tenant under `wb`, on a cache file and a backing that were written before."""
 
-    def __init__(self, binary, folder, name, limits):
+    def __init__(self, binary, folder, name, limits, volume):
         self.binary, self.config = binary, f"{folder}/{name}.toml"
         written_file(f"{folder}/{name}.cache", CACHE_MIB)
         written_file(f"{folder}/{name}.img", VOLUME_MIB)
@@ -54,6 +62,7 @@ write_policy = "wb"
 name = "vol"
 backing = "{folder}/{name}.img"
 nbd = "unix:{folder}/{name}.nbd"
+{volume}
 """)
         uri = socket_uri(f"{folder}/{name}.nbd", "vol")
         super().__init__("larder", uri, [binary, "serve", "--config", self.config], f"{folder}/{name}.log")
@@ -100,10 +109,10 @@ def write_iops(target, every, options, folder):
     return fio([*arguments, f"--read_iolog={log}", "--ioengine=nbd", "--thread=1", f"--uri={target.uri}"])["write"]["iops"]
 
 
-def scene(title, options, folder, name, limits):
+def scene(title, options, folder, name, limits, volume):
     """Start the servers, measure each in turn for each distance of flushes."""
     written_file(f"{folder}/qemu.img", VOLUME_MIB)
-    larder = Larder(options.larder, folder, name, limits)
+    larder = Larder(options.larder, folder, name, limits, volume)
     servers = [larder, qemu_nbd(folder, f"{folder}/qemu.img", "io_uring")]
     targets = [*servers, Direct(folder)]
     try:
@@ -132,18 +141,14 @@ def main():
     parser.add_argument("--writes", type=int, default=60_000, help="in one measurement")
     parser.add_argument("--depth", type=int, default=32)
     parser.add_argument("--flushes", type=int, nargs="+", default=[32, 256, 0], help="writes between two flushes; 0: none")
-    parser.add_argument("--scenes", nargs="+", choices=["dirty", "cleaned"], default=["dirty", "cleaned"])
+    parser.add_argument("--scenes", nargs="+", choices=SCENES, default=list(SCENES))
     parser.add_argument("--disk", default="target", help="a folder on the disk to measure")
     options = parser.parse_args()
-    scenes = {
-        "dirty": ("all may be dirty", 'dirty_rest = 100\ndirty_max = 100\ndirty_age = "1h"'),
-        "cleaned": ("the usual limits of what is dirty", ""),
-    }
     for name in options.scenes:
         folder = tempfile.mkdtemp(prefix="larder-bench-", dir=os.path.abspath(options.disk))
         try:
-            title, limits = scenes[name]
-            scene(f"write-back, {title}", options, folder, name, limits)
+            title, limits, volume = SCENES[name]
+            scene(f"write-back, {title}", options, folder, name, limits, volume)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
