@@ -7,8 +7,8 @@ use crate::store::{BlockKey, State};
 /// Blocks looked at for one that can be written back now.
 const LOOKS: usize = 64;
 
-/// Reads of one slot that fail before its data counts as lost: until then the order holds everything up.
-const FAILURES_MAX: u32 = 4;
+/// Reads of one slot that fail, a tick apart, before its data counts as lost: until then the order holds everything up.
+const FAILURES_MAX: u32 = 16;
 
 impl Engine {
     /// True if an epoch is to be written back although not much is dirty.
@@ -30,7 +30,7 @@ impl Engine {
     /// The next block that can be written back; the current epoch ends where it is the only one.
     pub(crate) fn next_in_order(&mut self, volume: VolumeId) -> Option<BlockKey> {
         let order = self.order(volume)?;
-        if order.past > 0 {
+        if order.past > 0 || order.rests_until > self.cleaner.now() {
             return None;
         }
         if order.oldest == order.current
@@ -82,8 +82,9 @@ impl Engine {
 
     /// A run's slots were read. Where that fails again and again the data counts as lost.
     pub(crate) fn note_order_read(&mut self, volume: VolumeId, ok: bool, blocks: &[(BlockKey, u32)]) {
+        let now = self.cleaner.now();
         let Some(order) = self.order_mut(volume) else { return };
-        order.failures = if ok { 0 } else { order.failures + 1 };
+        (order.failures, order.rests_until) = if ok { (0, 0) } else { (order.failures + 1, now + 1) };
         if order.failures > FAILURES_MAX
             && let [(key, slot)] = *blocks
         {

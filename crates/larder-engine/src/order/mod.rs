@@ -48,8 +48,9 @@ pub(crate) struct Order {
     flushes: VecDeque<RequestId>,
     /// Dirty blocks stand in the way of others.
     pressed: bool,
-    /// Reads of slots that have failed since the last one that did not.
+    /// Reads of slots that have failed since the last one that did not; and until when (ticks) none is tried.
     failures: u32,
+    rests_until: u64,
 }
 
 #[derive(Debug)]
@@ -80,6 +81,7 @@ impl Order {
             flushes: VecDeque::new(),
             pressed: false,
             failures: 0,
+            rests_until: 0,
         }
     }
 
