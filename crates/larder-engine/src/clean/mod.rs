@@ -348,7 +348,7 @@ impl Engine {
         None
     }
 
-    fn is_paused(&self, volume: VolumeId) -> bool {
+    pub(crate) fn is_paused(&self, volume: VolumeId) -> bool {
         self.cleaner.volumes[volume.0 as usize].paused_until > self.cleaner.ticks
     }
 

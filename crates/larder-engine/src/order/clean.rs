@@ -162,11 +162,23 @@ impl Engine {
         order.is_waited_for() || self.is_draining(volume) || self.epochs(volume) > SPAN / 2
     }
 
-    /// The oldest epoch is over if nothing of it is left.
+    /// The oldest epoch is over if nothing of it is left, and the backing durably has what has overtaken some of it.
     pub(super) fn next_epoch(&mut self, volume: VolumeId) {
         let hasty = self.is_planted(Planted::EpochUnflushed);
-        let is_written = self.cleaner.is_written(volume, hasty);
-        let Some(order) = self.order_mut(volume).filter(|_| is_written) else { return };
+        let Some(order) = self.order(volume) else { return };
+        if order.oldest == order.current
+            || order.is_todo(order.oldest)
+            || !self.cleaner.is_written(volume, hasty)
+        {
+            return;
+        }
+        if self.owes(volume) && !hasty {
+            if !self.volume(volume).flushes.is_busy() && !self.is_paused(volume) {
+                self.flush_backing(volume);
+            }
+            return;
+        }
+        let Some(order) = self.order_mut(volume) else { return };
         let before = order.oldest;
         while order.oldest < order.current && !order.is_todo(order.oldest) {
             order.todo.remove(&order.oldest);

@@ -281,10 +281,7 @@ impl Engine {
     }
 
     fn go_on_with(&mut self, volume: VolumeId) {
-        let Some(order) = self.order(volume) else { return };
-        if order.oldest < order.current {
-            self.next_epoch(volume);
-        }
+        self.next_epoch(volume);
         if !self.order(volume).is_some_and(Order::is_waited_for) {
             return;
         }
