@@ -106,6 +106,8 @@ fn live(world: &mut World, life: &Life) {
             world.stop_cleanly()
         }
     };
+    // Where a backing has failed the last flush the cache still holds what was overtaken there.
+    change = change.filter(|_| !world.holds_dirty());
     if let Some((harm, at)) = life.harm {
         world.harm(harm, at);
     }

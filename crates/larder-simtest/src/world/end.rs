@@ -4,6 +4,7 @@ use super::{World, stamp_all};
 use crate::fault::Fault;
 use crate::plan::Disk;
 use crate::script::Change;
+use larder_engine::format::recover;
 use larder_engine::{SECTOR_BYTES, VolumeId};
 
 impl World {
@@ -118,6 +119,12 @@ impl World {
         let sound = !self.plan.cache.fails() && !self.excuses.data_failed;
         let sound = sound && !self.excuses.metadata_failed && !self.excuses.spoiled;
         (sound && self.backings_are_sound()).then_some(cached)
+    }
+
+    /// The stopped cache holds dirty blocks.
+    pub(crate) fn holds_dirty(&mut self) -> bool {
+        let recovered = recover(self.host.cache());
+        recovered.is_ok_and(|recovered| recovered.blocks().any(|(_, contents)| contents.dirty))
     }
 
     /// A clean stop keeps what was cached.

@@ -1,7 +1,7 @@
 //! Ordered write-back: what the backing shows between flushes, and who waits for what.
 
 use crate::support::{BLOCK, VOLUME, plan, tend};
-use larder_engine::{DirtyLimits, RequestKind, WritePolicy};
+use larder_engine::{DeviceOp, DirtyLimits, OpKind, RequestKind, Target, WritePolicy};
 use larder_io::sim::{FIRST, FaultKind, ask, stamp};
 use larder_simtest::{Plan, World};
 
@@ -12,6 +12,16 @@ fn ordered(blocks: u64, quota: u32) -> World {
     plan.tenants[0].dirty = DirtyLimits { rest: 90, max: 95, age: 1000 };
     plan.disks[0].ordered = true;
     let mut world = World::new(Plan { holds_back: true, ..plan });
+    world.settle();
+    world
+}
+
+/// The same by a seed.
+fn by_seed(seed: u64) -> World {
+    let mut plan = plan(8);
+    (plan.tenants[0].quota, plan.tenants[0].policy) = (800, WritePolicy::WriteBack);
+    plan.disks[0].ordered = true;
+    let mut world = World::new(Plan { seed, holds_back: true, ..plan });
     world.settle();
     world
 }
@@ -180,4 +190,26 @@ fn a_volume_may_get_an_order_with_dirty_blocks_and_lose_it_again() {
         tend(&mut world);
     }
     world.drain();
+}
+
+/// A guest's flush ends between a write to the cache and the end of one that goes past it over the same block.
+#[test]
+fn what_has_overtaken_a_flushed_block_is_durable_before_anything_newer() {
+    for seed in 0..60 {
+        let mut world = by_seed(seed);
+        write(&mut world, 0);
+        world.set_write_policy(0, WritePolicy::WriteThrough);
+        world.submit(ask::write(VOLUME, 0, BLOCK));
+        let past = |op: &DeviceOp| {
+            op.target == Target::Backing(VOLUME) && matches!(op.kind, OpKind::Write { offset: 0, .. })
+        };
+        world.submit(ask::flush(VOLUME));
+        world.settle_but(past);
+        // The flush has ended, and covers the first write, which the backing will never get.
+        while world.step() && world.host().live() > 0 {}
+        world.submit(ask::write(VOLUME, BLOCK, BLOCK));
+        world.settle_but(|op| op.target == Target::Backing(VOLUME) && op.kind == OpKind::Flush);
+        world.cut();
+        world.read_everything();
+    }
 }
