@@ -115,8 +115,10 @@ impl Engine {
     ) {
         let volume = self.cleaner.runs[id as usize].volume;
         self.note_cache_result(volume, result);
-        let read = self.cleaner.runs[id as usize].blocks();
-        self.note_order_read(volume, result.is_ok(), &read[blocks.start as usize..blocks.end as usize]);
+        if self.is_ordered(volume) {
+            let read = self.cleaner.runs[id as usize].blocks();
+            self.note_order_read(volume, result.is_ok(), &read[blocks.start as usize..blocks.end as usize]);
+        }
         let mut sound = result.is_ok();
         for (&sum, at) in sums.iter().zip(blocks) {
             let run = &self.cleaner.runs[id as usize];

@@ -131,6 +131,7 @@ fn save<D: Disk>(
     let versions = recovered.versions();
     let slots = dirty_slots(recovered, &versions);
     let mut saved = Saved { left: slots.len() as u64, ..Saved::default() };
+    let is_superseded = |slot: &u32| versions.get(slot).is_some_and(|version| version.is_superseded);
     let turn = |slot: &u32| (contents(recovered, *slot).block.volume, epoch(&versions, *slot));
     for slots in slots.chunk_by(|a, b| turn(a) == turn(b)) {
         let (volume, _) = turn(&slots[0]);
@@ -138,14 +139,21 @@ fn save<D: Disk>(
         let broken = saved.broken.iter().any(|broken| broken.volume == volume);
         let Some(disk) = disks.get_mut(&volume).filter(|_| !broken) else { continue };
         for batch in slots.chunks(batch_blocks) {
-            match copy(medium, recovered, batch, disk, &mut saved.failed, tell) {
+            let mut failed = Vec::new();
+            let outcome = copy(medium, recovered, batch, disk, &mut failed, tell);
+            // Of a version that cannot be read a newer one takes the place: left dirty it would contradict that.
+            let (older, newest): (Vec<Failed>, Vec<Failed>) =
+                failed.into_iter().partition(|failed| is_superseded(&failed.slot));
+            saved.failed.extend(newest);
+            match outcome {
                 Ok(copied) => {
-                    for &slot in &copied.slots {
-                        match versions.get(&slot).is_some_and(|version| version.is_superseded) {
+                    for slot in copied.slots.iter().copied().chain(older.iter().map(|failed| failed.slot)) {
+                        match is_superseded(&slot) {
                             true => ledger.free(medium, slot)?,
                             false => ledger.clean(medium, slot)?,
                         }
                     }
+                    saved.left -= older.len() as u64;
                     ledger.commit(medium)?;
                     saved.blocks += copied.slots.len() as u64;
                     saved.left -= copied.slots.len() as u64;

@@ -130,6 +130,21 @@ proptest! {
     }
 }
 
+/// An older version that has rotted is in nobody's way: the newest one is saved, and the cache is whole.
+#[test]
+fn an_older_version_that_cannot_be_read_gives_way() {
+    let power: Power = Rc::new(Cell::new(usize::MAX));
+    let mut cache = cache(&power, &[(1, 0), (1, 1), (2, 0)], 70);
+    cache.bytes[layout().slot_offset(0) as usize] ^= 1;
+    let bytes = (0..BLOCKS).flat_map(|block| content(block, 0)).collect();
+    let mut backings = BTreeMap::from([(ID, Device::new(bytes, &power))]);
+    let recovered = recover(&mut cache).unwrap();
+    let saved = write_back_by(5, &mut cache, &recovered, &mut backings, |_| {}).unwrap();
+    assert_eq!((saved.blocks, saved.left, saved.failed), (2, 0, vec![]));
+    assert_eq!(shown(&backings[&ID])[..2], [[2; 8], [1; 8]]);
+    assert_eq!(check(&mut cache, true).unwrap(), []);
+}
+
 /// The dump of a cache that was made of this one's dump.
 fn dump_again(cache: &mut Device) -> Dump {
     let dump = Dump::new(&recover(cache).unwrap());
