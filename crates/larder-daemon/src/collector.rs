@@ -288,7 +288,8 @@ fn volume_status(
     VolumeStatus {
         name: config.name.clone(),
         backing: config.backing.to_string(),
-        export: config.export_uri().to_string(),
+        export: config.export_uri().map(|uri| uri.to_string()),
+        vhost_user: config.vhost_user.as_ref().map(|path| path.display().to_string()),
         size_bytes: now.info.bytes,
         backing_read_latency_seconds: seconds(now.backing.read_mean_ns()),
         backing_write_latency_seconds: seconds(now.backing.write_mean_ns()),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use larder_engine::{CachingSpec, DirtyLimits};
-use larder_export::nbd::ListenAddress;
+use larder_export::ListenAddress;
 use larder_nbd::{Address, Uri};
 
 pub use error::{Complaint, ConfigError};
@@ -196,8 +196,10 @@ pub struct VolumeConfig {
     pub name: String,
     /// The slow device that holds its truth.
     pub backing: BackingConfig,
-    /// Where its NBD server listens; several volumes may share an address.
-    pub listen: ListenAddress,
+    /// Where its NBD server listens; several volumes may share an address. `None`: it is not served over NBD, but over vhost-user.
+    pub nbd: Option<ListenAddress>,
+    /// The socket on which a hypervisor finds it as a vhost-user-blk device; no two volumes share one.
+    pub vhost_user: Option<PathBuf>,
     /// Under `wb`: its writes reach the backing in the order of its flushes.
     pub ordered: bool,
 }
@@ -222,12 +224,17 @@ impl fmt::Display for BackingConfig {
 
 impl VolumeConfig {
     /// The NBD URI under which clients of this host reach the volume.
-    pub fn export_uri(&self) -> Uri {
-        let address = match &self.listen {
+    pub fn export_uri(&self) -> Option<Uri> {
+        let address = match self.nbd.as_ref()? {
             ListenAddress::Unix(path) => Address::Unix(path.clone()),
             ListenAddress::Tcp(tcp) => Address::Tcp { host: tcp.ip().to_string(), port: tcp.port() },
         };
-        Uri { address, export: self.name.clone() }
+        Some(Uri { address, export: self.name.clone() })
+    }
+
+    /// Where a hypervisor reaches the volume.
+    pub fn vhost_address(&self) -> Option<ListenAddress> {
+        self.vhost_user.clone().map(ListenAddress::Unix)
     }
 }
 

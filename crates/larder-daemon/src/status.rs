@@ -227,8 +227,11 @@ pub struct VolumeStatus {
     pub name: String,
     /// The file, block device or NBD URI that holds its truth.
     pub backing: String,
-    /// The NBD URI under which clients reach it.
-    pub export: String,
+    /// The NBD URI under which clients reach it; `null` where it is not served over NBD.
+    pub export: Option<String>,
+    /// The socket on which a hypervisor finds it as a vhost-user-blk device; `null` where it is not served so.
+    #[serde(default)]
+    pub vhost_user: Option<String>,
     /// Its size in bytes.
     pub size_bytes: u64,
     /// Mean time of a read from the backing.
@@ -294,7 +297,8 @@ mod tests {
         let volume = VolumeStatus {
             name: "db-root".into(),
             backing: "/srv/db.img".into(),
-            export: "nbd+unix:///db-root?socket=/run/larder/db-root.sock".into(),
+            export: Some("nbd+unix:///db-root?socket=/run/larder/db-root.sock".into()),
+            vhost_user: Some("/run/larder/db-root.vhost".into()),
             size_bytes: 1 << 30,
             backing_read_latency_seconds: Some(0.006),
             backing_write_latency_seconds: None,

@@ -3,7 +3,9 @@
 //! `cargo run --release -p larder-export --example serve -- CACHE CACHE_MIB REACTORS SOCKET BACKING...`
 
 use larder_engine::{TenantId, WritePolicy};
-use larder_export::nbd::{Export, ExportTable, ListenAddress, Listener, NbdFrontend, bind};
+use larder_export::nbd::{Export, ExportTable, NbdFrontend};
+use larder_export::vhost::VhostFrontend;
+use larder_export::{Exports, ListenAddress, Listener, bind};
 use larder_io::{Backing, CachePlan, CacheSpec, ReactorBuilder, ReactorConfig, SharedPool, mailbox};
 use std::error::Error;
 use std::path::PathBuf;
@@ -59,7 +61,8 @@ fn run(
     let mut listeners = Some((listener, table));
     let mut threads = Vec::new();
     for (index, (builder, inbox)) in builders.into_iter().zip(inboxes).enumerate() {
-        let frontend = NbdFrontend::new(index, handles.clone(), listeners.take().into_iter().collect());
+        let nbd = NbdFrontend::new(index, handles.clone(), listeners.take().into_iter().collect());
+        let frontend = Exports::new(nbd, VhostFrontend::new(handles[index].clone(), Vec::new()));
         threads.push(builder.spawn(frontend, inbox)?);
     }
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;

@@ -4,9 +4,11 @@ use crate::driver::Driver;
 use crate::frontend::{Event, Extent, GuestRequest, VolumeInfo};
 use crate::lane::{Lane, Operation};
 use crate::ring::FileRef;
+use crate::sys;
 use crate::{Buffer, SendList, SocketId};
 use io_uring::opcode;
-use larder_engine::{TenantId, VolumeId};
+use io_uring::squeue::Flags;
+use larder_engine::{TenantId, VolumeId, WritePolicy};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -123,6 +125,54 @@ impl Context {
         self.send_on(file, Operation::Send { socket, token, list }, skip);
     }
 
+    /// Hand over an event counter (eventfd), for [`Context::watch`] and [`Context::signal`]. It may be shared with another process, so
+    /// it stays as it is. Fails at [`crate::SOCKETS_MAX`], and with `InvalidInput` for a descriptor of another kind: reading that
+    /// might never wait, or never end.
+    pub fn adopt_counter(&mut self, fd: OwnedFd) -> io::Result<SocketId> {
+        match sys::is_event_counter(&fd) {
+            true => self.lane.adopt_as_is(fd),
+            false => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// Wait until the counter is not zero, and make it zero; ends in [`Event::Signalled`].
+    pub fn watch(&mut self, socket: SocketId, token: u64) {
+        let (Some(file), Some(also)) = (self.lane.begin(socket), self.lane.begin(socket)) else {
+            self.events.push_back(Event::Signalled { token, result: Err(gone()) });
+            return;
+        };
+        // Wait first, then read: whether a read waits depends on a flag of the counter, which is not ours.
+        let wait = opcode::PollAdd::new(file.target(), libc::POLLIN as u32);
+        // SAFETY: waiting names no memory.
+        unsafe {
+            let wait = |_: &mut Operation, _| wait.build().flags(Flags::IO_LINK);
+            self.lane.start(file, Operation::Waited { socket }, wait);
+        }
+        let operation = Operation::Watch { socket, token, count: Box::new([0; 8]) };
+        // SAFETY: the box belongs to the operation.
+        unsafe {
+            self.lane.start(also, operation, |operation, fd| match operation {
+                Operation::Watch { count, .. } => opcode::Read::new(fd, count.as_mut_ptr(), 8).build(),
+                _ => opcode::Nop::new().build(),
+            });
+        }
+    }
+
+    /// Add one to the counter; ends in [`Event::SignalSent`].
+    pub fn signal(&mut self, socket: SocketId, token: u64) {
+        static ONE: u64 = 1;
+        let Some(file) = self.lane.begin(socket) else {
+            self.events.push_back(Event::SignalSent { token });
+            return;
+        };
+        // SAFETY: the memory is read only, and lives for ever.
+        unsafe {
+            self.lane.start(file, Operation::Signal { socket, token }, |_, fd| {
+                opcode::Write::new(fd, (&raw const ONE).cast(), 8).build()
+            });
+        }
+    }
+
     fn send_on(&mut self, file: FileRef, operation: Operation, skip: usize) {
         let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
         // SAFETY: the message and all that it points to belong to the list, at stable addresses; the operation owns it.
@@ -151,6 +201,15 @@ impl Context {
     /// The tenant of a volume; `None` where it is not this reactor's.
     pub fn tenant(&self, volume: VolumeId) -> Option<TenantId> {
         self.driver.volumes.get(volume.0 as usize).map(|volume| volume.tenant)
+    }
+
+    /// True where a completed write to the volume may be in the cache alone until it is flushed.
+    #[inline]
+    pub fn is_written_back(&self, volume: VolumeId) -> bool {
+        self.tenant(volume).is_some_and(|tenant| {
+            self.driver.engine.write_policy(tenant) == WritePolicy::WriteBack
+                || self.driver.engine.dirty_of(volume) > 0
+        })
     }
 
     /// Number of tenants that have a volume here: their identities are below it.
@@ -187,6 +246,10 @@ impl Context {
             Operation::Send { socket, token, list } => {
                 (socket, Event::Sent { token, list, result: count(result) })
             }
+            Operation::Watch { socket, token, .. } => {
+                (socket, Event::Signalled { token, result: count(result).map(|_| ()) })
+            }
+            Operation::Signal { socket, token } => (socket, Event::SignalSent { token }),
             other => return Err(other),
         };
         self.lane.end(socket);

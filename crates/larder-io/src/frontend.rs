@@ -34,6 +34,19 @@ pub trait Frontend: Send + 'static {
     fn stop(&mut self, cx: &mut Context);
     /// After `stop`: nothing is left to do.
     fn is_idle(&self) -> bool;
+
+    /// Look, without a system call, whether something has come that no event will tell: guests share memory with some
+    /// frontends. Called again and again while the reactor polls; the work itself is for the next [`Frontend::end_of_batch`].
+    #[inline]
+    fn has_news(&self) -> bool {
+        false
+    }
+
+    /// The reactor is about to sleep: ask for an event for everything that [`Frontend::has_news`] would see, then look once more.
+    /// True where something has come: the reactor stays awake.
+    fn before_sleep(&mut self, _cx: &mut Context) -> bool {
+        false
+    }
 }
 
 /// The end of a socket operation. `token` is the one given at its start.
@@ -63,6 +76,18 @@ pub enum Event {
         list: SendList,
         /// Bytes sent behind the skipped ones. The kernel sends all unless the connection breaks, but count.
         result: io::Result<usize>,
+    },
+    /// [`Context::watch`] ended: the counter was not zero, and is now. It watches once: watch again for the next.
+    Signalled {
+        /// As given.
+        token: u64,
+        /// An error where the counter is gone, or closed.
+        result: io::Result<()>,
+    },
+    /// [`Context::signal`] ended.
+    SignalSent {
+        /// As given.
+        token: u64,
     },
     /// The turn that [`Context::call_again`] asked for.
     CalledAgain,

@@ -21,6 +21,12 @@ pub(crate) enum Operation {
     Receive { socket: SocketId, token: u64, buffer: Buffer },
     /// A frontend sends.
     Send { socket: SocketId, token: u64, list: SendList },
+    /// The first half of [`Operation::Watch`]: its end says nothing.
+    Waited { socket: SocketId },
+    /// A frontend waits for an event counter, which is read into this.
+    Watch { socket: SocketId, token: u64, count: Box<[u8; 8]> },
+    /// A frontend adds to an event counter.
+    Signal { socket: SocketId, token: u64 },
     /// An NBD backing receives, into its buffer or (without one) into memory held by a command.
     NbdReceive { socket: SocketId, device: usize, input: Option<Buffer> },
     /// An NBD backing sends; payloads are held by commands.

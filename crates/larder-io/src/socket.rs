@@ -1,4 +1,4 @@
-//! The sockets that a reactor owns: adopted, counted while operations work on them, closed after the last of these.
+//! The sockets and event counters that a reactor owns: adopted, counted while operations work on them, closed after the last of these.
 
 use crate::lane::{Lane, Operation};
 use crate::ring::FileRef;
@@ -43,10 +43,15 @@ impl Sockets {
 impl Lane {
     /// Take over a socket.
     pub fn adopt(&mut self, fd: OwnedFd) -> io::Result<SocketId> {
+        sys::clear_nonblocking(&fd)?;
+        self.adopt_as_is(fd)
+    }
+
+    /// Take over a descriptor whose flags are not ours to change.
+    pub fn adopt_as_is(&mut self, fd: OwnedFd) -> io::Result<SocketId> {
         if self.sockets.table.len() >= SOCKETS_MAX {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
-        sys::clear_nonblocking(&fd)?;
         let file = self.ring.register(fd.as_fd());
         Ok(SocketId(self.sockets.table.insert(Socket { fd, file, operations: 0, closing: false })))
     }

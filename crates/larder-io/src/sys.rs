@@ -127,6 +127,12 @@ pub(crate) fn eventfd() -> io::Result<File> {
     unsafe { Ok(File::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC))?)) }
 }
 
+/// True for an event counter (eventfd).
+pub(crate) fn is_event_counter(fd: &OwnedFd) -> bool {
+    let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    std::fs::read_link(link).is_ok_and(|target| target.as_os_str() == "anon_inode:[eventfd]")
+}
+
 /// Send both directions of a socket to their end; what waits on it ends.
 pub(crate) fn shutdown(fd: &OwnedFd) {
     // SAFETY: the descriptor is open. An unconnected socket answers with an error that changes nothing.

@@ -216,7 +216,8 @@ mod tests {
         VolumeStatus {
             name: "v".into(),
             backing: "/srv/v.img".into(),
-            export: String::new(),
+            export: None,
+            vhost_user: None,
             size_bytes: 1 << 20,
             backing_read_latency_seconds: None,
             backing_write_latency_seconds: None,

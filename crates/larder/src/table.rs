@@ -162,13 +162,20 @@ fn volumes(status: &Status) -> Table {
                 volume.name.clone(),
                 tenant.name.clone(),
                 HumanSize(volume.size_bytes).to_string(),
-                volume.export.clone(),
+                ways(volume),
                 volume.backing.clone(),
                 format!("{}, {}", latency(read), latency(write)),
             ]);
         }
     }
     table
+}
+
+/// Every way in which a volume is served, one to a line.
+fn ways(volume: &VolumeStatus) -> String {
+    let vhost = volume.vhost_user.as_ref().map(|path| format!("vhost-user:{path}"));
+    let ways: Vec<String> = volume.export.clone().into_iter().chain(vhost).collect();
+    ways.join("\n")
 }
 
 /// The volumes of which there is something to tell: dirty blocks, draining, what has failed.

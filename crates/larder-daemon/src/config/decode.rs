@@ -1,12 +1,13 @@
 //! From the tree of a TOML document to a [`Config`]: defaults, ranges, and the rules between values.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use larder_alloc::{DEFAULT_MIN_BLOCKS, DEFAULT_WRITE_THRESHOLD};
 use larder_engine::{CachingSpec, DirtyLimits};
-use larder_export::nbd::ListenAddress;
+use larder_export::ListenAddress;
 use larder_policy::spec::{AdmissionSpec, PolicySpec, SpecError};
 
 use super::error::Complaint;
@@ -280,6 +281,9 @@ struct Rules<'c> {
     tenant_names: Unique,
     volume_names: Unique,
     backings: Unique,
+    vhost_sockets: Unique,
+    /// What is spoken on each of the volumes' unix sockets.
+    protocols: BTreeMap<PathBuf, &'static str>,
     quota_bytes: u64,
 }
 
@@ -287,7 +291,19 @@ impl<'c> Rules<'c> {
     fn new(base: &'c Path, cache: &'c CacheConfig, control: &'c ControlConfig) -> Self {
         let tenant_names = Unique::new("tenant name");
         let (volume_names, backings) = (Unique::new("volume name"), Unique::new("backing"));
-        Self { base, cache, control, tenant_names, volume_names, backings, quota_bytes: 0 }
+        let (vhost_sockets, protocols) = (Unique::new("vhost-user socket"), BTreeMap::new());
+        let quota_bytes = 0;
+        Self {
+            base,
+            cache,
+            control,
+            tenant_names,
+            volume_names,
+            backings,
+            vhost_sockets,
+            protocols,
+            quota_bytes,
+        }
     }
 
     fn tenant(&mut self, table: &Table<'_>) -> Result<TenantConfig, Complaint> {
@@ -311,7 +327,7 @@ impl<'c> Rules<'c> {
         if tables.is_empty() {
             return Err(table.complain(
                 format!("tenant \"{name}\" has no volume"),
-                "add [[tenant.volume]] with the keys name, backing and nbd",
+                "add [[tenant.volume]] with the keys name, backing and nbd (or vhost_user)",
             ));
         }
         let volumes = tables.iter().map(|table| self.volume(table)).collect::<Result<Vec<_>, _>>()?;
@@ -344,7 +360,7 @@ impl<'c> Rules<'c> {
     }
 
     fn volume(&mut self, table: &Table<'_>) -> Result<VolumeConfig, Complaint> {
-        table.allow_only(&["name", "backing", "nbd", "ordered"])?;
+        table.allow_only(&["name", "backing", "nbd", "vhost_user", "ordered"])?;
         let field = table.required("name", "\"db-root\"")?;
         let name = name(&field)?;
         self.volume_names.insert(
@@ -353,7 +369,14 @@ impl<'c> Rules<'c> {
             "give each volume a name of its own: it names the NBD export",
         )?;
         let backing = self.backing(&table.required("backing", "\"/srv/db.img\"")?)?;
-        let listen = self.listen(&table.required("nbd", "\"unix:/run/larder/db-root.sock\"")?)?;
+        let nbd = table.string("nbd")?.map(|field| self.listen(&field)).transpose()?;
+        let vhost_user = table.string("vhost_user")?.map(|field| self.vhost_socket(&field)).transpose()?;
+        if nbd.is_none() && vhost_user.is_none() {
+            return Err(table.complain(
+                format!("volume \"{name}\" is not served in any way"),
+                "add nbd = \"unix:/run/larder/NAME.sock\", or vhost_user = \"/run/larder/NAME.vhost\", or both",
+            ));
+        }
         let ordered = table.boolean("ordered")?.unwrap_or(false);
         if ordered && !self.cache.keep {
             return Err(table.complain(
@@ -361,7 +384,7 @@ impl<'c> Rules<'c> {
                 "remove keep = false from [cache], or ordered = true from the volume",
             ));
         }
-        Ok(VolumeConfig { name, backing, listen, ordered })
+        Ok(VolumeConfig { name, backing, nbd, vhost_user, ordered })
     }
 
     fn backing(&mut self, field: &Field<'_, &str>) -> Result<BackingConfig, Complaint> {
@@ -392,10 +415,38 @@ impl<'c> Rules<'c> {
         }
     }
 
-    fn listen(&self, field: &Field<'_, &str>) -> Result<ListenAddress, Complaint> {
+    /// The socket of a vhost-user device: a path, also written as NBD's addresses are.
+    fn vhost_socket(&mut self, field: &Field<'_, &str>) -> Result<PathBuf, Complaint> {
+        let path = field.value.strip_prefix("unix:").unwrap_or(field.value);
+        let path = socket_path(&field.with(path), self.base)?;
+        self.not_ours(&path, field)?;
+        self.one_protocol(&path, "vhost-user", field)?;
+        let help = "a hypervisor finds one disk on a socket: give each volume a path of its own";
+        self.vhost_sockets.insert(path.display().to_string(), field, help)?;
+        Ok(path)
+    }
+
+    /// Refuse a socket that would have to speak two protocols.
+    fn one_protocol(
+        &mut self,
+        path: &Path,
+        protocol: &'static str,
+        field: &Field<'_, &str>,
+    ) -> Result<(), Complaint> {
+        match self.protocols.insert(path.to_owned(), protocol) {
+            Some(other) if other != protocol => {
+                let message = format!("{} is a socket for {other} already", path.display());
+                Err(field.complain(message, "use another path"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn listen(&mut self, field: &Field<'_, &str>) -> Result<ListenAddress, Complaint> {
         if let Some(path) = field.value.strip_prefix("unix:") {
             let path = socket_path(&field.with(path), self.base)?;
             self.not_ours(&path, field)?;
+            self.one_protocol(&path, "nbd", field)?;
             return Ok(ListenAddress::Unix(path));
         }
         let address = field.value.strip_prefix("tcp:").and_then(|text| text.parse::<SocketAddr>().ok());

@@ -89,12 +89,12 @@ fn the_documented_form_is_understood() {
     );
     assert_eq!((db.caching.to_string().as_str(), web.caching), ("s3-fifo+nth:3", CachingSpec::default()));
     assert_eq!(db.volumes[0].backing, BackingConfig::Path("/srv/db.img".into()));
-    assert_eq!(db.volumes[0].listen, ListenAddress::Unix("/run/larder/db-root.sock".into()));
+    assert_eq!(db.volumes[0].nbd, Some(ListenAddress::Unix("/run/larder/db-root.sock".into())));
     assert_eq!(
         web.volumes[0].backing,
         BackingConfig::Nbd("nbd+unix:///web?socket=/run/web.sock".parse().expect("a URI"))
     );
-    assert_eq!(web.volumes[0].listen, ListenAddress::Tcp("127.0.0.1:10809".parse().expect("address")));
+    assert_eq!(web.volumes[0].nbd, Some(ListenAddress::Tcp("127.0.0.1:10809".parse().expect("address"))));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn what_is_left_out_has_its_default() {
     };
     assert_eq!(config.control, control);
     assert_eq!((config.tenants[0].quota_bytes, config.tenants[0].write_policy), (None, PolicyChoice::Auto));
-    assert_eq!(config.tenants[0].volumes[0].listen, ListenAddress::Unix("/etc/larder/s".into()));
+    assert_eq!(config.tenants[0].volumes[0].nbd, Some(ListenAddress::Unix("/etc/larder/s".into())));
 }
 
 #[test]
@@ -145,12 +145,13 @@ fn a_directory_is_no_configuration() {
 
 #[test]
 fn export_uris_can_be_pasted() {
+    let uri = |volume: &VolumeConfig| volume.export_uri().expect("it is served over NBD").to_string();
     let mut volume = parse(EXAMPLE).expect("valid").tenants[0].volumes[0].clone();
-    assert_eq!(volume.export_uri().to_string(), "nbd+unix:///db-root?socket=/run/larder/db-root.sock");
-    volume.listen = ListenAddress::Unix("/run/a b&c".into());
-    assert_eq!(volume.export_uri().to_string(), "nbd+unix:///db-root?socket=/run/a%20b%26c");
-    volume.listen = ListenAddress::Tcp("[::1]:10809".parse().expect("address"));
-    assert_eq!(volume.export_uri().to_string(), "nbd://[::1]:10809/db-root");
+    assert_eq!(uri(&volume), "nbd+unix:///db-root?socket=/run/larder/db-root.sock");
+    volume.nbd = Some(ListenAddress::Unix("/run/a b&c".into()));
+    assert_eq!(uri(&volume), "nbd+unix:///db-root?socket=/run/a%20b%26c");
+    volume.nbd = Some(ListenAddress::Tcp("[::1]:10809".parse().expect("address")));
+    assert_eq!(uri(&volume), "nbd://[::1]:10809/db-root");
 }
 
 #[test]
@@ -197,9 +198,21 @@ fn any_backing() -> impl Strategy<Value = BackingConfig> {
     prop_oneof![any_path().prop_map(BackingConfig::Path), (1_u16.., "[a-zé?# ]{0,8}").prop_map(uri)]
 }
 
+/// Over NBD, and over vhost-user.
+type Ways = (Option<ListenAddress>, bool);
+
+/// Served in one way, in the other, or in both.
+fn any_ways() -> impl Strategy<Value = Ways> {
+    prop_oneof![
+        any_listen().prop_map(|nbd| (Some(nbd), false)),
+        any_listen().prop_map(|nbd| (Some(nbd), true)),
+        Just((None, true)),
+    ]
+}
+
 fn any_tenants() -> impl Strategy<Value = Vec<TenantConfig>> {
     let policy = (0_usize..4).prop_map(|i| PolicyChoice::NAMED[i].1);
-    let volumes = prop::collection::vec((any_backing(), any_listen()), 1..3);
+    let volumes = prop::collection::vec((any_backing(), any_ways()), 1..3);
     let caching =
         prop::sample::select(vec!["lru", "larc", "arc+nth:3", "clock:2+prob:0.25", "w-tinylfu+bloom"])
             .prop_map(|name| name.parse::<CachingSpec>().expect("a known name"));
@@ -208,12 +221,17 @@ fn any_tenants() -> impl Strategy<Value = Vec<TenantConfig>> {
         .prop_map(|tenants| tenants.into_iter().enumerate().map(name_tenant).collect())
 }
 
-type Unnamed = (Option<u64>, PolicyChoice, CachingSpec, Vec<(BackingConfig, ListenAddress)>);
+type Unnamed = (Option<u64>, PolicyChoice, CachingSpec, Vec<(BackingConfig, Ways)>);
 
 fn name_tenant((index, (quota_bytes, write_policy, caching, volumes)): (usize, Unnamed)) -> TenantConfig {
     let ordered = index == 1;
-    let volume =
-        |(v, (backing, listen))| VolumeConfig { name: format!("t{index}.v_{v}"), backing, listen, ordered };
+    let volume = |(v, (backing, (nbd, vhost))): (usize, (BackingConfig, Ways))| VolumeConfig {
+        name: format!("t{index}.v_{v}"),
+        backing,
+        nbd,
+        vhost_user: vhost.then(|| format!("/run/guests/{index} {v}.vhost").into()),
+        ordered,
+    };
     let volumes = volumes.into_iter().enumerate().map(volume).collect();
     let dirty = DirtyLimits { rest: index as u8, max: 50, age: 7 };
     TenantConfig { name: format!("t-{index}"), quota_bytes, write_policy, dirty, caching, volumes }

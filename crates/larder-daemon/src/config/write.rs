@@ -59,7 +59,12 @@ fn write_volume(f: &mut fmt::Formatter<'_>, volume: &VolumeConfig) -> fmt::Resul
     writeln!(f, "\n[[tenant.volume]]")?;
     writeln!(f, "name = {}", quoted(&volume.name))?;
     writeln!(f, "backing = {}", quoted(&volume.backing))?;
-    writeln!(f, "nbd = {}", quoted(&volume.listen))?;
+    if let Some(address) = &volume.nbd {
+        writeln!(f, "nbd = {}", quoted(address))?;
+    }
+    if let Some(path) = &volume.vhost_user {
+        writeln!(f, "vhost_user = {}", quoted(path.display()))?;
+    }
     if volume.ordered {
         writeln!(f, "ordered = true")?;
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use larder_alloc::AllocError;
-use larder_export::nbd;
+use larder_export::BindError;
 use larder_io::{BackingError, CacheError, OpenError, ReactorError, UnfinishedDevice};
 use thiserror::Error;
 
@@ -60,7 +60,7 @@ pub enum ServeError {
     Quotas(#[from] AllocError),
     /// An address cannot be listened on.
     #[error(transparent)]
-    Listen(#[from] nbd::BindError),
+    Listen(#[from] BindError),
     /// The control socket cannot be had.
     #[error(transparent)]
     Control(#[from] control_socket::BindError),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use larder_engine::WritePolicy;
 use larder_engine::format::{Recovered, Volume};
-use larder_export::nbd::{Export, ExportTable, ListenAddress, Listener, NbdCommand, NbdFrontend};
+use larder_export::nbd::{Export, ExportTable, NbdFrontend};
+use larder_export::vhost::{VhostFrontend, VhostVolume};
+use larder_export::{ExportCommand, Exports, ListenAddress, Listener};
 use larder_io::{Backing, CacheDevice, Handle, ReactorBuilder, ReactorConfig, SharedPool};
 
 use super::ServeError;
@@ -18,6 +20,8 @@ pub(super) struct ReactorPlan {
     /// Ready to be started, with their tenants, volumes and monitors.
     pub builders: Vec<ReactorBuilder>,
     exports: BTreeMap<ListenAddress, Vec<Export>>,
+    /// Those of each reactor.
+    vhost: Vec<Vec<VhostVolume>>,
 }
 
 impl ReactorPlan {
@@ -36,20 +40,23 @@ impl ReactorPlan {
             Ok(builder)
         };
         let builders = (0..count).map(builder).collect::<Result<_, ServeError>>()?;
-        Ok(Self { builders, exports: BTreeMap::new() })
+        Ok(Self { builders, exports: BTreeMap::new(), vhost: (0..count).map(|_| Vec::new()).collect() })
     }
 
-    /// Put every tenant in its place, with its first quota and policy. Everything is in the order of the configuration.
+    /// Put every tenant in its place, with its first quota and policy. Everything is in the order of the configuration, also the
+    /// listeners of those volumes that are served over vhost-user.
     pub fn add_tenants(
         &mut self,
         config: &Config,
         places: &[Place],
         standings: &[Standing],
         backings: Vec<Vec<Backing>>,
+        vhost: Vec<Listener>,
     ) -> Result<(), ServeError> {
+        let mut vhost = vhost.into_iter();
         let tenants = config.tenants.iter().zip(places).zip(standings).zip(backings);
         tenants.into_iter().try_for_each(|(((tenant, place), standing), backings)| {
-            self.add_tenant(tenant, *place, standing, backings)
+            self.add_tenant(tenant, *place, standing, backings, &mut vhost)
         })
     }
 
@@ -69,6 +76,7 @@ impl ReactorPlan {
         place: Place,
         standing: &Standing,
         backings: Vec<Backing>,
+        vhost: &mut impl Iterator<Item = Listener>,
     ) -> Result<(), ServeError> {
         let reactor = place.reactor;
         let builder = &mut self.builders[reactor];
@@ -81,28 +89,38 @@ impl ReactorPlan {
             let volume = builder.add_volume(id, backing)?;
             builder.set_ordered(volume, config.ordered);
             let info = builder.volume(volume).expect("it was added just now");
-            let (name, description) = (config.name.clone(), format!("a volume of {}", tenant.name));
-            let export = Export { name, description, reactor, volume, info };
-            self.exports.entry(config.listen.clone()).or_default().push(export);
+            if let Some(address) = &config.nbd {
+                let (name, description) = (config.name.clone(), format!("a volume of {}", tenant.name));
+                let export = Export { name, description, reactor, volume, info };
+                self.exports.entry(address.clone()).or_default().push(export);
+            }
+            if let Some(listener) = config.vhost_user.as_ref().and_then(|_| vhost.next()) {
+                let name = config.name.clone();
+                self.vhost[reactor].push(VhostVolume { name, volume, info, listener });
+            }
         }
         Ok(())
     }
 
-    /// The frontend of each reactor. A listener belongs to the reactor of its first volume, which hands clients of the
+    /// The frontend of each reactor. A listener for NBD belongs to the reactor of its first volume, which hands clients of the
     /// others over.
     pub fn frontends(
         &mut self,
         listeners: Vec<Listener>,
-        reactors: &[Handle<NbdCommand>],
-    ) -> Vec<NbdFrontend> {
+        reactors: &[Handle<ExportCommand>],
+    ) -> Vec<Exports> {
         let mut listeners_of: Vec<Vec<_>> = reactors.iter().map(|_| Vec::new()).collect();
         for listener in listeners {
             let exports = self.exports.remove(listener.address()).unwrap_or_default();
             let reactor = exports.first().map_or(0, |export| export.reactor);
             listeners_of[reactor].push((listener, ExportTable::new(exports)));
         }
-        let frontend = |(index, listeners)| NbdFrontend::new(index, reactors.to_vec(), listeners);
-        listeners_of.into_iter().enumerate().map(frontend).collect()
+        let vhost = std::mem::take(&mut self.vhost);
+        let frontend = |((index, listeners), devices)| {
+            let nbd = NbdFrontend::new(index, reactors.to_vec(), listeners);
+            Exports::new(nbd, VhostFrontend::new(reactors[index].clone(), devices))
+        };
+        listeners_of.into_iter().enumerate().zip(vhost).map(frontend).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use larder_engine::format::{Recovered, Volume};
-use larder_export::nbd::{ListenAddress, NbdCommand, NbdFrontend};
+use larder_export::{ExportCommand, Exports, ListenAddress};
 use larder_io::{Handle, HandleError, Inbox, ReactorBuilder, ReactorError, ReactorThread};
 
 use super::ServeError;
@@ -31,7 +31,7 @@ const STOP_GRACE: Duration = Duration::from_secs(15);
 
 /// A daemon that serves.
 pub(super) struct Running {
-    collector: Arc<Collector<NbdCommand>>,
+    collector: Arc<Collector<ExportCommand>>,
     reactors: Vec<ReactorThread>,
     analyzer: JoinHandle<()>,
     control: ControlServer,
@@ -44,7 +44,7 @@ pub(super) struct Running {
 impl Running {
     /// Bind every address, then mark the cache device or find it as it was left, then start every thread.
     pub fn start(config: &Config, checked: Checked) -> Result<Self, ServeError> {
-        let Sockets { listeners, control } = Sockets::bind(config)?;
+        let Sockets { nbd, vhost, control } = Sockets::bind(config)?;
         let count = placement::reactor_count(config);
         let places = placement::in_turn(config.tenants.len(), count);
         let (handles, inboxes) = mailboxes(count)?;
@@ -53,7 +53,7 @@ impl Running {
 
         let analyzer = Analyzer::default();
         let mut plan = ReactorPlan::new(&cache, recovered.as_deref(), count, &analyzer)?;
-        plan.add_tenants(config, &places, checked.epochs.standings(), checked.backings)?;
+        plan.add_tenants(config, &places, checked.epochs.standings(), checked.backings, vhost)?;
         // One reactor has a cache that is kept: the order of the configuration is its own.
         let known = recovered.is_some().then(|| checked.volumes.clone());
         let warm = recovered.map(|recovered| open(&mut plan, &recovered, checked.volumes)).transpose()?;
@@ -61,7 +61,7 @@ impl Running {
             // What the file says of the cache has been seen to: its clean blocks are gone, and its dirty ones are there.
             Loss::remove(&config.loss_file());
         }
-        let frontends = plan.frontends(listeners, &handles);
+        let frontends = plan.frontends(nbd, &handles);
         let actuator = Box::new(ReactorActuator { reactors: handles.clone(), places: places.clone() });
         let routes = placement::routes(&places, count);
         let (view, analyzer) = analyzer
@@ -93,7 +93,11 @@ impl Running {
         let config = &self.collector.config;
         for tenant in &config.tenants {
             for volume in &tenant.volumes {
-                tracing::info!(tenant = tenant.name, volume = volume.name, backing = %volume.backing, "serving {}", volume.export_uri());
+                let nbd = volume.export_uri().map(|uri| uri.to_string());
+                let vhost = volume.vhost_user.as_ref().map(|path| format!("vhost-user:{}", path.display()));
+                for place in nbd.into_iter().chain(vhost) {
+                    tracing::info!(tenant = tenant.name, volume = volume.name, backing = %volume.backing, "serving {place}");
+                }
             }
         }
         tracing::info!(
@@ -148,16 +152,19 @@ fn open(plan: &mut ReactorPlan, recovered: &Recovered, volumes: Vec<Volume>) -> 
 /// Remove the files of the sockets on which clients connect, in place of a reactor that no longer can.
 fn remove_sockets(config: &Config) {
     for volume in config.volumes() {
-        if let ListenAddress::Unix(path) = &volume.listen
-            && let Err(error) = fs::remove_file(path)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            tracing::warn!(path = %path.display(), %error, "cannot remove the socket's file");
+        let addresses = volume.nbd.clone().into_iter().chain(volume.vhost_address());
+        for address in addresses {
+            if let ListenAddress::Unix(path) = &address
+                && let Err(error) = fs::remove_file(path)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                tracing::warn!(path = %path.display(), %error, "cannot remove the socket's file");
+            }
         }
     }
 }
 
-type Mailboxes = (Vec<Handle<NbdCommand>>, Vec<Inbox<NbdCommand>>);
+type Mailboxes = (Vec<Handle<ExportCommand>>, Vec<Inbox<ExportCommand>>);
 
 fn mailboxes(count: usize) -> Result<Mailboxes, ServeError> {
     let pairs: io::Result<Mailboxes> = (0..count).map(|_| larder_io::mailbox()).collect();
@@ -167,9 +174,9 @@ fn mailboxes(count: usize) -> Result<Mailboxes, ServeError> {
 /// Start all reactors. Where one does not start, those that did are stopped.
 fn spawn(
     builders: Vec<ReactorBuilder>,
-    frontends: Vec<NbdFrontend>,
-    inboxes: Vec<Inbox<NbdCommand>>,
-    handles: &[Handle<NbdCommand>],
+    frontends: Vec<Exports>,
+    inboxes: Vec<Inbox<ExportCommand>>,
+    handles: &[Handle<ExportCommand>],
 ) -> Result<Vec<ReactorThread>, ServeError> {
     let mut started = Vec::with_capacity(builders.len());
     for ((builder, frontend), inbox) in builders.into_iter().zip(frontends).zip(inboxes) {
@@ -186,7 +193,7 @@ fn spawn(
 }
 
 /// Stop reactors, all at the same time. Every one that does not end well is logged; the worst error of any is returned.
-fn stop(handles: &[Handle<NbdCommand>], reactors: Vec<ReactorThread>) -> Result<(), ReactorError> {
+fn stop(handles: &[Handle<ExportCommand>], reactors: Vec<ReactorThread>) -> Result<(), ReactorError> {
     for (index, handle) in handles.iter().enumerate().take(reactors.len()) {
         if let Err(error) = handle.stop(STOP_WITHIN) {
             tracing::warn!(index, %error, "cannot stop a reactor");
@@ -206,7 +213,7 @@ fn stop(handles: &[Handle<NbdCommand>], reactors: Vec<ReactorThread>) -> Result<
 }
 
 /// What the control socket answers.
-fn answers(collector: &Arc<Collector<NbdCommand>>, keeper: KeeperHandle) -> Arc<Answer> {
+fn answers(collector: &Arc<Collector<ExportCommand>>, keeper: KeeperHandle) -> Arc<Answer> {
     let collector = Arc::clone(collector);
     Arc::new(move |line| {
         Some(match Request::parse(line)? {
@@ -240,7 +247,7 @@ fn refusal_with_help(error: &dyn std::error::Error, help: &str) -> String {
 
 /// Carries the loop's steps to the reactors.
 struct ReactorActuator {
-    reactors: Vec<Handle<NbdCommand>>,
+    reactors: Vec<Handle<ExportCommand>>,
     places: Vec<Place>,
 }
 

@@ -1,16 +1,17 @@
 //! The sockets on which clients and operators connect, and the group that may use them.
 
-use larder_export::group_id;
-use larder_export::nbd::{self, ListenAddress, Listener};
+use larder_export::{ListenAddress, Listener, bind_for_group, group_id};
 
 use super::ServeError;
-use crate::config::{Config, SocketGroup};
+use crate::config::{Config, SocketGroup, VolumeConfig};
 use crate::control_socket::ControlSocket;
 
 /// All of them, listening. Dropped, they leave nothing behind.
 pub(super) struct Sockets {
-    /// One for each distinct address, with the addresses' volumes told apart by name.
-    pub listeners: Vec<Listener>,
+    /// For NBD: one for each distinct address, with the addresses' volumes told apart by name.
+    pub nbd: Vec<Listener>,
+    /// For vhost-user: one for each volume that is served so, in the order of the configuration.
+    pub vhost: Vec<Listener>,
     pub control: ControlSocket,
 }
 
@@ -18,12 +19,15 @@ impl Sockets {
     /// Listen on every address that a configuration names.
     pub fn bind(config: &Config) -> Result<Self, ServeError> {
         let group = config.control.socket_group.as_ref().map(number).transpose()?;
-        let mut addresses: Vec<&ListenAddress> = config.volumes().map(|volume| &volume.listen).collect();
+        let mut addresses: Vec<&ListenAddress> =
+            config.volumes().filter_map(|volume| volume.nbd.as_ref()).collect();
         addresses.sort();
         addresses.dedup();
-        let bind = |address| nbd::bind_for_group(address, group);
-        let listeners = addresses.into_iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(Self { listeners, control: ControlSocket::bind(&config.control.socket, group)? })
+        let bind = |address: &ListenAddress| bind_for_group(address, group);
+        let nbd = addresses.into_iter().map(bind).collect::<Result<_, _>>()?;
+        let own = config.volumes().filter_map(VolumeConfig::vhost_address);
+        let vhost = own.map(|address| bind(&address)).collect::<Result<_, _>>()?;
+        Ok(Self { nbd, vhost, control: ControlSocket::bind(&config.control.socket, group)? })
     }
 }
 

@@ -4,12 +4,14 @@ use super::connection::{Connection, Verdict};
 use super::execute::InFlight;
 use super::exports::{ExportTable, Seat};
 use super::limits::HANDSHAKE_BUFFER_BYTES;
-use super::listener::{ListenAddress, Listener, SocketFile};
-use super::log::LogBudget;
 use super::memory::Memory;
 use super::receive::WaitsFor;
 use super::send::SpareLists;
 use super::turn::Turn;
+use crate::door::Door;
+use crate::front::ExportCommand;
+use crate::listener::{ListenAddress, Listener};
+use crate::log::LogBudget;
 use larder_engine::IoError;
 use larder_io::{Buffer, Context, Event, Extent, Frontend, Handle, SocketId};
 use larder_nbd::server::Negotiated;
@@ -85,26 +87,20 @@ impl Token {
     }
 }
 
-/// A listener at work.
+/// A listener at work, and what it offers.
 #[derive(Debug)]
-struct Door {
-    address: ListenAddress,
+struct Entrance {
+    door: Door,
     table: Arc<ExportTable>,
-    /// Until it is adopted.
-    fd: Option<OwnedFd>,
-    socket: Option<SocketId>,
-    /// Removed when the server stops.
-    file: Option<SocketFile>,
-    accepting: bool,
     full: bool,
 }
 
 /// The NBD server of one reactor.
 #[derive(Debug)]
 pub struct NbdFrontend {
-    doors: Vec<Door>,
+    doors: Vec<Entrance>,
     /// The servers of all reactors, by index; this one among them.
-    peers: Vec<Handle<NbdCommand>>,
+    peers: Vec<Handle<ExportCommand>>,
     connections: Slab<Connection>,
     /// Numbers of connections to be settled at the end of the batch.
     touched: Vec<usize>,
@@ -118,7 +114,7 @@ impl NbdFrontend {
     /// reactors, by number.
     pub fn new(
         reactor: usize,
-        peers: Vec<Handle<NbdCommand>>,
+        peers: Vec<Handle<ExportCommand>>,
         listeners: Vec<(Listener, Arc<ExportTable>)>,
     ) -> Self {
         let shared = Shared {
@@ -131,26 +127,22 @@ impl NbdFrontend {
             turn: Turn::default(),
             stopping: false,
         };
-        let doors = listeners.into_iter().map(|(listener, table)| Door::new(listener, table)).collect();
+        let entrance = |(listener, table)| Entrance { door: Door::new(listener), table, full: false };
+        let doors = listeners.into_iter().map(entrance).collect();
         let (connections, touched) = (Slab::new(), Vec::new());
         Self { doors, peers, connections, touched, call_again: false, shared }
     }
 
     /// A client came, or the wait for one failed.
     fn accepted(&mut self, cx: &mut Context, index: usize, result: io::Result<OwnedFd>) {
-        let Some(door) = self.doors.get_mut(index) else { return };
-        door.accepting = false;
-        if self.shared.stopping {
-            return;
-        }
-        match result {
-            Ok(fd) => {
-                door.accept(cx, index);
-                let table = Arc::clone(&door.table);
-                self.greet(cx, index, &table, fd);
-            }
-            // Tried again at the next tick, so that a lasting error does not keep the reactor busy.
-            Err(error) => tracing::warn!(address = %door.address, %error, "cannot accept a connection"),
+        let Some(entrance) = self.doors.get_mut(index) else { return };
+        let accepted = entrance.door.accepted(result);
+        if let Some(fd) = accepted
+            && !self.shared.stopping
+        {
+            entrance.door.open(cx, Token::Accept(index).to_bits());
+            let table = Arc::clone(&entrance.table);
+            self.greet(cx, index, &table, fd);
         }
     }
 
@@ -158,7 +150,7 @@ impl NbdFrontend {
         let seat = Seat::take(table);
         self.doors[door].note_full(seat.is_none());
         let Some(seat) = seat else { return };
-        if matches!(self.doors[door].address, ListenAddress::Tcp(_)) {
+        if matches!(self.doors[door].door.address(), ListenAddress::Tcp(_)) {
             tune_tcp(&fd);
         }
         let Some((socket, buffer)) = self.admit(cx, fd) else { return };
@@ -227,8 +219,8 @@ impl NbdFrontend {
     }
 
     fn open_doors(&mut self, cx: &mut Context) {
-        for (index, door) in self.doors.iter_mut().enumerate() {
-            door.open(cx, index);
+        for (index, entrance) in self.doors.iter_mut().enumerate() {
+            entrance.door.open(cx, Token::Accept(index).to_bits());
         }
     }
 
@@ -244,7 +236,7 @@ impl NbdFrontend {
             tracing::error!(reactor, "BUG: a volume belongs to a reactor that is not there");
             return;
         };
-        if let Err(error) = peer.frontend(NbdCommand(Command::Adopt { fd, arrival })) {
+        if let Err(error) = peer.frontend(ExportCommand::Nbd(NbdCommand(Command::Adopt { fd, arrival }))) {
             tracing::warn!(reactor, %error, "a client is lost on its way to its reactor");
         }
     }
@@ -282,8 +274,8 @@ impl Frontend for NbdFrontend {
                 }
                 self.touch(index);
             }
-            // Those that wait for this turn are settled at the end of the batch.
-            Event::CalledAgain => {}
+            // Those that wait for this turn are settled at the end of the batch; counters are not for NBD.
+            Event::CalledAgain | Event::Signalled { .. } | Event::SignalSent { .. } => {}
         }
     }
 
@@ -330,7 +322,7 @@ impl Frontend for NbdFrontend {
 
     fn stop(&mut self, cx: &mut Context) {
         self.shared.stopping = true;
-        self.doors.iter_mut().for_each(|door| door.close(cx));
+        self.doors.iter_mut().for_each(|entrance| entrance.door.close(cx));
         for (_, connection) in &mut self.connections {
             connection.stop(cx, &mut self.shared);
         }
@@ -343,45 +335,13 @@ impl Frontend for NbdFrontend {
     }
 }
 
-impl Door {
-    fn new(listener: Listener, table: Arc<ExportTable>) -> Self {
-        let address = listener.address().clone();
-        let (fd, file) = listener.into_parts();
-        Self { address, table, fd: Some(fd), socket: None, file, accepting: false, full: false }
-    }
-
-    /// Begin to accept, or begin again after an error.
-    fn open(&mut self, cx: &mut Context, index: usize) {
-        if let Some(fd) = self.fd.take() {
-            match cx.adopt(fd) {
-                Ok(socket) => self.socket = Some(socket),
-                Err(error) => tracing::error!(address = %self.address, %error, "cannot listen"),
-            }
-        }
-        self.accept(cx, index);
-    }
-
-    fn accept(&mut self, cx: &mut Context, index: usize) {
-        if let Some(socket) = self.socket
-            && !self.accepting
-        {
-            self.accepting = true;
-            cx.accept(socket, Token::Accept(index).to_bits());
-        }
-    }
-
+impl Entrance {
     /// Say once that there are too many clients, not for each of them.
     fn note_full(&mut self, full: bool) {
         if full && !self.full {
-            tracing::warn!(address = %self.address, "too many connections; new ones are closed");
+            tracing::warn!(address = %self.door.address(), "too many connections; new ones are closed");
         }
         self.full = full;
-    }
-
-    fn close(&mut self, cx: &mut Context) {
-        self.fd = None;
-        self.file = None;
-        self.socket.take().into_iter().for_each(|socket| cx.close(socket));
     }
 }
 

@@ -32,10 +32,6 @@ pub const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
 pub const FAREWELL_TIME_MAX: Duration = Duration::from_secs(10);
 /// While requests wait for memory that a tenant holds: how long one of its connections may hold some without moving a byte.
 pub const STALL_TIME_MAX: Duration = Duration::from_secs(10);
-/// Connections that the system queues before they are accepted.
-pub const BACKLOG: i32 = 128;
-/// Messages about clients in the log, per second. The rest is counted.
-pub const LOG_MESSAGES_PER_TICK: u32 = 8;
 /// Send lists kept for reuse on one reactor (6 KiB each).
 pub const SPARE_SEND_LISTS: usize = 64;
 

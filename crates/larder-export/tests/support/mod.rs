@@ -1,7 +1,11 @@
 //! A server in this process, and a client that speaks NBD by hand.
 
+pub mod disk;
+
 use larder_engine::WritePolicy;
-use larder_export::nbd::{Export, ExportTable, ListenAddress, Listener, NbdCommand, NbdFrontend, bind};
+use larder_export::nbd::{Export, ExportTable, NbdFrontend};
+use larder_export::vhost::{VhostFrontend, VhostVolume};
+use larder_export::{ExportCommand, Exports, ListenAddress, Listener, bind};
 use larder_io::{
     Backing, CachePlan, CacheSpec, Handle, ReactorBuilder, ReactorConfig, ReactorThread, SharedPool, mailbox,
 };
@@ -20,12 +24,12 @@ pub const VOLUME_BYTES: u64 = 64 << 20;
 /// What a test waits at most before it fails.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Volumes `v0`, `v1`, … each of a tenant of its own, all offered on one Unix socket, and on a TCP port.
+/// Volumes `v0`, `v1`, … each of a tenant of its own, all offered over NBD on one Unix socket and on a TCP port, and each over vhost-user.
 pub struct Server {
     pub directory: tempfile::TempDir,
     pub table: Arc<ExportTable>,
     pub tcp: SocketAddr,
-    handles: Vec<Handle<NbdCommand>>,
+    handles: Vec<Handle<ExportCommand>>,
     threads: Vec<ReactorThread>,
 }
 
@@ -43,17 +47,35 @@ impl Server {
         let pool = SharedPool::new(cache.blocks());
         let builder = |_| ReactorBuilder::new(ReactorConfig::default(), &cache, pool.clone()).unwrap();
         let mut builders: Vec<_> = (0..reactors).map(builder).collect();
-        let exports = (0..volumes).map(|index| volume(&directory, &mut builders, index)).collect();
+        let exports: Vec<Export> =
+            (0..volumes).map(|index| volume(&directory, &mut builders, index)).collect();
+        let mut disks: Vec<Vec<VhostVolume>> = (0..reactors).map(|_| Vec::new()).collect();
+        for Export { name, reactor, volume, info, .. } in exports.clone() {
+            let listener =
+                bind(&ListenAddress::Unix(directory.path().join(format!("{name}.vhost")))).unwrap();
+            disks[reactor].push(VhostVolume { name, volume, info, listener });
+        }
         let table = ExportTable::new(exports);
         let unix = bind(&ListenAddress::Unix(directory.path().join("socket"))).unwrap();
         let tcp = bind(&ListenAddress::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
         let ListenAddress::Tcp(port) = *tcp.address() else { panic!() };
-        let (handles, threads) = run(builders, vec![(unix, Arc::clone(&table)), (tcp, Arc::clone(&table))]);
+        let (handles, threads) =
+            run(builders, vec![(unix, Arc::clone(&table)), (tcp, Arc::clone(&table))], disks);
         Self { directory, table, tcp: port, handles, threads }
     }
 
     pub fn socket(&self) -> PathBuf {
         self.directory.path().join("socket")
+    }
+
+    /// Where a hypervisor finds a volume.
+    pub fn vhost_socket(&self, volume: usize) -> PathBuf {
+        self.directory.path().join(format!("v{volume}.vhost"))
+    }
+
+    /// The backing of a volume, to be looked at when the server is gone.
+    pub fn backing_file(&self, index: usize) -> fs::File {
+        fs::File::open(self.directory.path().join(format!("backing{index}"))).unwrap()
     }
 
     /// What the backing of a volume holds.
@@ -110,10 +132,13 @@ fn volume(directory: &tempfile::TempDir, builders: &mut [ReactorBuilder], index:
 fn run(
     builders: Vec<ReactorBuilder>,
     mut listeners: Vec<(Listener, Arc<ExportTable>)>,
-) -> (Vec<Handle<NbdCommand>>, Vec<ReactorThread>) {
+    mut disks: Vec<Vec<VhostVolume>>,
+) -> (Vec<Handle<ExportCommand>>, Vec<ReactorThread>) {
     let (handles, inboxes): (Vec<_>, Vec<_>) = builders.iter().map(|_| mailbox().unwrap()).unzip();
     let start = |(index, (builder, inbox)): (usize, (ReactorBuilder, _))| {
-        let frontend = NbdFrontend::new(index, handles.clone(), std::mem::take(&mut listeners));
+        let nbd = NbdFrontend::new(index, handles.clone(), std::mem::take(&mut listeners));
+        let vhost = VhostFrontend::new(handles[index].clone(), std::mem::take(&mut disks[index]));
+        let frontend = Exports::new(nbd, vhost);
         builder.spawn(frontend, inbox).unwrap()
     };
     let threads = builders.into_iter().zip(inboxes).enumerate().map(start).collect();

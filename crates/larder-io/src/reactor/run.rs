@@ -161,6 +161,7 @@ impl<F: Frontend> Reactor<F> {
             Ok(event) => self.frontend.event(&mut self.cx, event),
             Err(Operation::Wake { .. }) if !self.phase.is_closing() => self.listen_for_wakeups(),
             Err(Operation::Wake { .. } | Operation::Cancel) => {}
+            Err(Operation::Waited { socket }) => self.cx.lane.end(socket),
             Err(operation) => {
                 let Context { lane, driver, .. } = &mut *self.cx;
                 driver.completed(lane, operation, result);
@@ -244,7 +245,10 @@ impl<F: Frontend> Reactor<F> {
         let began = Instant::now();
         while began.elapsed() < budget {
             for _ in 0..LOOKS_PER_CLOCK {
-                if self.cx.lane.ring.has_completions() || self.inbox.waker().is_pending() {
+                if self.cx.lane.ring.has_completions()
+                    || self.inbox.waker().is_pending()
+                    || self.frontend.has_news()
+                {
                     self.spin.paid();
                     self.enter_if_useful()?;
                     return Ok(true);
@@ -259,6 +263,10 @@ impl<F: Frontend> Reactor<F> {
     /// Submit, and sleep until a completion or a command comes.
     fn sleep(&mut self) -> std::io::Result<()> {
         if !self.inbox.waker().may_sleep() {
+            return Ok(());
+        }
+        if self.frontend.before_sleep(&mut self.cx) {
+            self.inbox.waker().awake();
             return Ok(());
         }
         let began = Instant::now();

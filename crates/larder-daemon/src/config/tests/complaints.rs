@@ -275,7 +275,7 @@ help: give each volume a name of its own: it names the NBD export"#,
     (
         r#"name = "web-root""#,
         r#"naem = "db-root""#,
-        r#"larder.toml:28: unknown key "naem" in [[tenant.volume]]; known keys are name, backing, nbd, ordered
+        r#"larder.toml:28: unknown key "naem" in [[tenant.volume]]; known keys are name, backing, nbd, vhost_user, ordered
    |
 28 | naem = "db-root"
    | ^^^^
@@ -410,6 +410,24 @@ help: write "unix:/run/larder/NAME.sock", "tcp:127.0.0.1:10809" or "tcp:[::1]:10
 help: use another path"#,
     ),
     (
+        r#"nbd = "tcp"#,
+        r#"vhost_user = "unix:/run/larder/db-root.sock""#,
+        r#"larder.toml:30: /run/larder/db-root.sock is a socket for nbd already
+   |
+30 | vhost_user = "unix:/run/larder/db-root.sock"
+   |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+help: use another path"#,
+    ),
+    (
+        r#"nbd = "tcp"#,
+        r#"ordered = false"#,
+        r#"larder.toml:27: volume "web-disk" is not served in any way
+   |
+27 | [[tenant.volume]]
+   | ^^^^^^^^^^^^^^^^^
+help: add nbd = "unix:/run/larder/NAME.sock", or vhost_user = "/run/larder/NAME.vhost", or both"#,
+    ),
+    (
         r#"[cache]"#,
         r#"cache = 1"#,
         r#"larder.toml:3: unknown key "path" at the top level; known keys are cache, control, tenant
@@ -509,7 +527,7 @@ name = "b"
   |
 4 | [[tenant]]
   | ^^^^^^^^^^
-help: add [[tenant.volume]] with the keys name, backing and nbd"#,
+help: add [[tenant.volume]] with the keys name, backing and nbd (or vhost_user)"#,
     ),
     (
         r#"[cache]

@@ -1,6 +1,5 @@
 //! Binding: a socket that listens, or an error that names the address and the remedy.
 
-use super::limits::BACKLOG;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fmt;
 use std::fs;
@@ -156,14 +155,14 @@ impl Listener {
     }
 
     /// The socket, and what has to live as long as it is used.
-    pub(super) fn into_parts(self) -> (OwnedFd, Option<SocketFile>) {
+    pub(crate) fn into_parts(self) -> (OwnedFd, Option<SocketFile>) {
         (self.socket, self.file)
     }
 }
 
 /// The file of a Unix socket; removed when dropped, unless something else has taken its place.
 #[derive(Debug)]
-pub(super) struct SocketFile {
+pub(crate) struct SocketFile {
     path: PathBuf,
     identity: (u64, u64),
 }
@@ -188,6 +187,8 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
+/// Connections that the system queues before they are accepted.
+const BACKLOG: i32 = 128;
 /// Who may connect to a Unix socket: the owner and the group. Whoever may can read and write the volumes.
 const MODE: u32 = 0o660;
 

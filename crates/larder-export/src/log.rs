@@ -1,10 +1,11 @@
 //! A budget for messages that clients cause: none of them can flood the log.
 
-use super::limits::LOG_MESSAGES_PER_TICK;
+/// Messages about clients in the log, per second. The rest is counted.
+pub const LOG_MESSAGES_PER_TICK: u32 = 8;
 
 /// Messages that may still be written, and those that were not.
 #[derive(Debug)]
-pub(super) struct LogBudget {
+pub(crate) struct LogBudget {
     left: u32,
     suppressed: u64,
 }

@@ -1,0 +1,464 @@
+//! A volume as the disk of a virtual machine: its queues, and what is executed for them.
+
+use super::chain::{BrokenChain, Chain, Segment, gather, scatter};
+use super::limits::{BYTES_PER_DEVICE, IDLE_TURNS, QUEUES_MAX, REQUESTS_PER_TURN};
+use super::memory::Memory;
+use super::request::{Asked, ID_BYTES, Parsed, Status, parse};
+use super::ring::{BrokenRing, Head, Phase, Ring};
+use crate::door::Door;
+use crate::front::VHOST;
+use crate::log::LogBudget;
+use larder_engine::{IoError, RequestKind, VolumeId};
+use larder_io::{Buffer, Context, GuestRequest, VolumeInfo};
+use slab::Slab;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use vm_memory::{Bytes, GuestAddress};
+
+/// Names of a device's operations on counters and sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// The wait for a hypervisor.
+    Accept { device: usize },
+    /// The wait for news in a queue.
+    Kick { device: usize, ring: u16 },
+    /// Telling the guest of what was given back.
+    Call { device: usize, ring: u16 },
+}
+
+impl Token {
+    /// As the reactor takes it.
+    pub fn to_bits(self) -> u64 {
+        let (kind, device, ring) = match self {
+            Self::Accept { device } => (0, device, 0),
+            Self::Kick { device, ring } => (1, device, ring),
+            Self::Call { device, ring } => (2, device, ring),
+        };
+        VHOST | (device as u64) << 18 | u64::from(ring) << 2 | kind
+    }
+
+    pub fn from_bits(bits: u64) -> Self {
+        let device = ((bits & !VHOST) >> 18) as usize;
+        let ring = (bits >> 2) as u16;
+        match bits & 3 {
+            0 => Self::Accept { device },
+            1 => Self::Kick { device, ring },
+            _ => Self::Call { device, ring },
+        }
+    }
+}
+
+/// What the devices of a reactor share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub requests: Slab<InFlight>,
+    /// Queues to look at in every turn.
+    pub awake: Vec<(usize, u16)>,
+    pub log: LogBudget,
+    chain: Chain,
+    /// For reuse.
+    spare: Vec<Vec<Segment>>,
+}
+
+impl Shared {
+    pub fn new() -> Self {
+        Self {
+            requests: Slab::new(),
+            awake: Vec::new(),
+            log: LogBudget::new(),
+            chain: Chain::default(),
+            spare: Vec::new(),
+        }
+    }
+}
+
+/// A request in the engine.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub device: usize,
+    ring: u16,
+    head: u16,
+    status: GuestAddress,
+    /// Where the data of a read goes.
+    data: Vec<Segment>,
+    /// Of data.
+    bytes: usize,
+    /// As it was when the request came.
+    memory: Arc<Memory>,
+}
+
+/// The hypervisor's connection.
+#[derive(Debug)]
+pub(super) struct Session {
+    /// Never given again.
+    pub number: u64,
+    /// To end it.
+    pub stream: UnixStream,
+}
+
+/// Why a guest is not served any more until its hypervisor connects again.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error(transparent)]
+    Ring(#[from] BrokenRing),
+    #[error(transparent)]
+    Chain(#[from] BrokenChain),
+    #[error("the memory of its status is gone")]
+    Gone,
+}
+
+/// What came of looking for the next request.
+enum Step {
+    Taken,
+    Nothing,
+    /// There is something that cannot be taken now.
+    Later,
+}
+
+/// A volume on its reactor.
+#[derive(Debug)]
+pub(super) struct Device {
+    /// Its place among the reactor's.
+    pub index: usize,
+    pub name: String,
+    pub volume: VolumeId,
+    pub info: VolumeInfo,
+    pub door: Door,
+    pub session: Option<Session>,
+    /// Every write has to be durable when it completes.
+    pub writes_through: bool,
+    rings: Vec<Option<Ring>>,
+    /// Of data of requests in the engine.
+    bytes: usize,
+    requests: u32,
+}
+
+impl Device {
+    pub fn new(index: usize, name: String, volume: VolumeId, info: VolumeInfo, door: Door) -> Self {
+        let rings = (0..QUEUES_MAX).map(|_| None).collect();
+        Self {
+            index,
+            name,
+            volume,
+            info,
+            door,
+            session: None,
+            writes_through: false,
+            rings,
+            bytes: 0,
+            requests: 0,
+        }
+    }
+
+    pub fn ring(&mut self, ring: u16) -> Option<&mut Ring> {
+        self.rings.get_mut(usize::from(ring))?.as_mut()
+    }
+
+    /// The queues that there are.
+    pub fn rings(&mut self) -> impl Iterator<Item = (u16, &mut Ring)> {
+        self.rings.iter_mut().enumerate().filter_map(|(index, ring)| Some((index as u16, ring.as_mut()?)))
+    }
+
+    /// Serve one more queue. False where there is one of this number.
+    pub fn add_ring(&mut self, cx: &mut Context, shared: &mut Shared, number: u16, ring: Ring) -> bool {
+        let Some(place @ None) = self.rings.get_mut(usize::from(number)) else { return false };
+        let ring = place.insert(ring);
+        ring.watch(cx, Token::Kick { device: self.index, ring: number }.to_bits());
+        self.wake(shared, number);
+        true
+    }
+
+    /// Look at a queue in every turn from here on.
+    #[inline]
+    pub fn wake(&mut self, shared: &mut Shared, number: u16) {
+        let index = self.index;
+        let Some(ring) = self.ring(number) else { return };
+        ring.idle_turns = 0;
+        if !std::mem::replace(&mut ring.awake, true) {
+            shared.awake.push((index, number));
+            if ring.phase == Phase::Serving
+                && let Err(error) = ring.hush()
+            {
+                self.fail(shared, &error.into());
+            }
+        }
+    }
+
+    /// Let the guest tell of news in a queue instead. True where there is some already.
+    pub fn listen(&mut self, shared: &mut Shared, number: u16) -> bool {
+        let Some(ring) = self.ring(number).filter(|ring| ring.phase == Phase::Serving) else { return false };
+        match ring.listen() {
+            Ok(news) => news && !ring.short,
+            Err(error) => {
+                self.fail(shared, &error.into());
+                false
+            }
+        }
+    }
+
+    /// True where a queue has something to take.
+    #[inline]
+    pub fn has_news(&self, ring: u16) -> bool {
+        self.rings[usize::from(ring)].as_ref().is_some_and(Ring::has_news)
+    }
+
+    /// A queue's share of a turn. True where it is to be looked at in the next as well.
+    pub fn turn(&mut self, cx: &mut Context, shared: &mut Shared, number: u16) -> bool {
+        if let Err(broken) = self.serve(cx, shared, number) {
+            self.fail(shared, &broken);
+        }
+        let Some(ring) = self.ring(number) else { return false };
+        if ring.wind_down(cx) {
+            self.rings[usize::from(number)] = None;
+            return false;
+        }
+        ring.idle_turns += 1;
+        if ring.idle_turns < IDLE_TURNS {
+            return true;
+        }
+        ring.idle_turns = 0;
+        let stays = self.listen(shared, number);
+        if let Some(ring) = self.ring(number) {
+            ring.awake = stays;
+        }
+        stays
+    }
+
+    fn serve(&mut self, cx: &mut Context, shared: &mut Shared, number: u16) -> Result<(), Broken> {
+        for _ in 0..REQUESTS_PER_TURN {
+            match self.take(cx, shared, number)? {
+                Step::Taken => {}
+                Step::Nothing | Step::Later => return self.notify(cx, number),
+            }
+        }
+        cx.call_again();
+        self.notify(cx, number)
+    }
+
+    fn notify(&mut self, cx: &mut Context, number: u16) -> Result<(), Broken> {
+        let token = Token::Call { device: self.index, ring: number }.to_bits();
+        Ok(self.ring(number).map_or(Ok(()), |ring| ring.notify(cx, token))?)
+    }
+
+    /// Take a queue's next request, and begin with it.
+    fn take(&mut self, cx: &mut Context, shared: &mut Shared, number: u16) -> Result<Step, Broken> {
+        let (busy, full) = (self.requests > 0, self.bytes >= BYTES_PER_DEVICE);
+        let Some(ring) = self.ring(number) else { return Ok(Step::Nothing) };
+        if busy && full {
+            ring.short = true;
+            return Ok(Step::Later);
+        }
+        let Some(head) = ring.take()? else { return Ok(Step::Nothing) };
+        ring.idle_turns = 0;
+        let (table, size) = ring.table();
+        let memory = Arc::clone(ring.memory());
+        shared.chain.walk(&memory, table, size, head.index)?;
+        let Parsed { asked, status } = parse(&mut shared.chain, &memory)?;
+        let place = Place { ring: number, head, memory, status };
+        match asked {
+            Asked::Volume { kind, offset, len } => self.execute(cx, shared, place, kind, offset, len),
+            Asked::Id => {
+                let told = self.tell_id(&shared.chain.writable, &place.memory);
+                self.answer(place, if told { Status::Ok } else { Status::Failed })
+            }
+            Asked::Refused(refused) => self.answer(place, refused),
+        }
+    }
+
+    /// Have the engine do what a request asks.
+    fn execute(
+        &mut self,
+        cx: &mut Context,
+        shared: &mut Shared,
+        place: Place,
+        kind: RequestKind,
+        offset: u64,
+        len: u64,
+    ) -> Result<Step, Broken> {
+        let moves_data = matches!(kind, RequestKind::Read | RequestKind::Write);
+        let bytes = if moves_data { len as usize } else { 0 };
+        let buffer = match (moves_data, self.requests) {
+            (false, _) => None,
+            // One request finds memory in any case, and the others wait for its end if they have to.
+            (true, 0) => match cx.buffer_beyond(bytes) {
+                Some(buffer) => Some(buffer),
+                None => return self.answer(place, Status::Failed),
+            },
+            (true, _) => match cx.buffer(bytes) {
+                Some(buffer) => Some(buffer),
+                None => {
+                    if let Some(ring) = self.ring(place.ring) {
+                        ring.short = true;
+                        ring.put_back(place.head);
+                    }
+                    return Ok(Step::Later);
+                }
+            },
+        };
+        let (mut buffer, mut data) = (buffer, Vec::new());
+        if kind == RequestKind::Write
+            && let Some(bytes) = buffer.as_deref_mut()
+            && !gather(&place.memory, &shared.chain.readable, bytes)
+        {
+            buffer.into_iter().for_each(|buffer| cx.recycle(buffer));
+            return self.answer(place, Status::Failed);
+        }
+        if kind == RequestKind::Read {
+            data = std::mem::replace(&mut shared.chain.writable, shared.spare.pop().unwrap_or_default());
+        }
+        let Place { ring: number, head, memory, status } = place;
+        if let Some(ring) = self.ring(number) {
+            ring.began(head);
+        }
+        self.requests += 1;
+        self.bytes += bytes;
+        let in_flight =
+            InFlight { device: self.index, ring: number, head: head.index, status, data, bytes, memory };
+        let cookie = shared.requests.insert(in_flight) as u64 | VHOST;
+        // What a killed daemon had only noted in its memory would be lost under a guest that goes on.
+        let fua = self.writes_through || cx.is_written_back(self.volume);
+        cx.submit(GuestRequest { volume: self.volume, kind, offset, len, fua }, buffer, cookie);
+        Ok(Step::Taken)
+    }
+
+    /// A request has ended.
+    pub fn completed(
+        &mut self,
+        cx: &mut Context,
+        shared: &mut Shared,
+        request: InFlight,
+        result: Result<(), IoError>,
+        buffer: Option<Buffer>,
+    ) {
+        let InFlight { ring: number, head, status, mut data, bytes, memory, .. } = request;
+        self.requests -= 1;
+        self.bytes -= bytes;
+        let alive = self.ring(number).is_some_and(|ring| ring.phase != Phase::Dead);
+        let mut ending = Status::from(result);
+        let mut written = 1;
+        if let (true, Ok(()), Some(buffer)) = (alive, result, &buffer)
+            && !data.is_empty()
+        {
+            match scatter(&memory, &data, buffer) {
+                true => written += bytes as u32,
+                false => ending = Status::Failed,
+            }
+        }
+        buffer.into_iter().for_each(|buffer| cx.recycle(buffer));
+        if data.capacity() > 0 && shared.spare.len() < SPARE_LISTS {
+            data.clear();
+            shared.spare.push(data);
+        }
+        if let Err(broken) = self.give_back(number, head, &memory, status, ending, written) {
+            self.fail(shared, &broken);
+        }
+        // Memory is free again, for all of its queues.
+        let waiting: Vec<u16> = match self.bytes < BYTES_PER_DEVICE {
+            true => self.rings().filter(|(_, ring)| ring.short).map(|(number, _)| number).collect(),
+            false => Vec::new(),
+        };
+        for number in waiting.into_iter().chain([number]) {
+            if let Some(ring) = self.ring(number) {
+                ring.short = false;
+            }
+            self.wake(shared, number);
+        }
+    }
+
+    fn tell_id(&self, into: &[Segment], memory: &Memory) -> bool {
+        let mut id = [0; ID_BYTES];
+        let len = self.name.len().min(ID_BYTES);
+        id[..len].copy_from_slice(&self.name.as_bytes()[..len]);
+        scatter(memory, into, &id)
+    }
+
+    /// Answer a request without the engine.
+    fn answer(&mut self, place: Place, ending: Status) -> Result<Step, Broken> {
+        let Place { ring: number, head, memory, status } = place;
+        if let Some(ring) = self.ring(number) {
+            ring.began(head);
+        }
+        self.give_back(number, head.index, &memory, status, ending, 1)?;
+        Ok(Step::Taken)
+    }
+
+    #[inline]
+    fn give_back(
+        &mut self,
+        number: u16,
+        head: u16,
+        memory: &Memory,
+        status: GuestAddress,
+        ending: Status,
+        written: u32,
+    ) -> Result<(), Broken> {
+        let Some(ring) = self.ring(number) else { return Ok(()) };
+        let told = ring.phase == Phase::Dead || memory.write_obj(ending.to_byte(), status).is_ok();
+        ring.ended(head, written)?;
+        if told { Ok(()) } else { Err(Broken::Gone) }
+    }
+
+    /// The guest or its hypervisor broke the rules: its connection ends, and with it everything that it has here.
+    fn fail(&mut self, shared: &mut Shared, broken: &Broken) {
+        self.rings().for_each(|(_, ring)| ring.die());
+        if shared.log.allows() {
+            tracing::warn!(volume = self.name, "a guest misbehaves, and is disconnected: {broken}");
+        }
+        self.hang_up();
+    }
+
+    /// End the connection. Its thread tells when it is over.
+    pub fn hang_up(&self) {
+        if let Some(session) = &self.session {
+            // Fails where it is over already.
+            let _ = session.stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// The hypervisor is gone, or the daemon stops: what is in flight ends by itself.
+    pub fn abandon(&mut self, shared: &mut Shared) {
+        self.rings().for_each(|(_, ring)| ring.die());
+        self.wake_all(shared);
+    }
+
+    /// Look at all queues in the next turn.
+    pub fn wake_all(&mut self, shared: &mut Shared) {
+        (0..QUEUES_MAX).for_each(|number| self.wake(shared, number));
+    }
+
+    /// True where it has no queue, and nothing in the engine.
+    pub fn is_empty(&self) -> bool {
+        self.requests == 0 && self.rings.iter().all(Option::is_none)
+    }
+}
+
+/// A request that was taken: whose it is, and where its status goes.
+struct Place {
+    ring: u16,
+    head: Head,
+    memory: Arc<Memory>,
+    status: GuestAddress,
+}
+
+/// Lists of segments kept for reuse.
+const SPARE_LISTS: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_survive_their_way_through_the_reactor() {
+        for device in [0, 1, 16_383] {
+            for ring in [0, QUEUES_MAX - 1] {
+                for token in
+                    [Token::Accept { device }, Token::Kick { device, ring }, Token::Call { device, ring }]
+                {
+                    assert_eq!(Token::from_bits(token.to_bits()), token);
+                    assert_ne!(token.to_bits() & VHOST, 0);
+                }
+            }
+        }
+    }
+}

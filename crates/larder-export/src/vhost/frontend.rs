@@ -1,0 +1,303 @@
+//! The vhost-user devices of a reactor: every call of the reactor finds its device and its queue here.
+
+use super::device::{Device, Session, Shared, Token};
+use super::memory::Memory;
+use super::ring::{Phase, Ring, RingSetup};
+use super::session;
+use crate::door::Door;
+use crate::front::{ExportCommand, VHOST};
+use crate::listener::Listener;
+use larder_engine::{IoError, VolumeId};
+use larder_io::{Buffer, Context, Event, Frontend, Handle, VolumeInfo};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+/// What a connection's thread tells the reactor.
+#[derive(Debug)]
+pub struct VhostCommand {
+    /// The device's place among the reactor's.
+    pub(super) device: usize,
+    /// The connection's number.
+    pub(super) session: u64,
+    pub(super) told: Told,
+}
+
+/// See [`VhostCommand`]. Who waits for an answer that never comes learns so from the hung-up channel.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// Serve a queue; answered when that is so.
+    Start { ring: u16, setup: Box<RingSetup>, answer: Sender<()> },
+    /// Serve a queue no more; answered with the index of the next request that would have been taken, once all others were
+    /// given back.
+    Stop { ring: u16, answer: Sender<u16> },
+    /// The guest's memory is another; answered when no queue is looked for in the old one.
+    Memory { memory: Arc<Memory>, answer: Sender<()> },
+    /// The guest of this queue is told by another counter.
+    Call { ring: u16, call: Option<OwnedFd> },
+    /// Every write is to be durable when it completes, or not.
+    WritesThrough(bool),
+    /// The connection is over.
+    Over,
+}
+
+/// A volume that is to be served.
+#[derive(Debug)]
+pub struct VhostVolume {
+    /// Its name; guests see the first 20 bytes as the disk's serial number.
+    pub name: String,
+    /// Its number on the reactor.
+    pub volume: VolumeId,
+    /// Size and block sizes.
+    pub info: VolumeInfo,
+    /// Where hypervisors connect: a Unix socket, for this volume alone.
+    pub listener: Listener,
+}
+
+/// The vhost-user devices of one reactor.
+#[derive(Debug)]
+pub struct VhostFrontend {
+    reactor: Handle<ExportCommand>,
+    devices: Vec<Device>,
+    shared: Shared,
+    /// Connections there were.
+    sessions: u64,
+    stopping: bool,
+}
+
+impl VhostFrontend {
+    /// The devices of the reactor with this handle.
+    pub fn new(reactor: Handle<ExportCommand>, volumes: Vec<VhostVolume>) -> Self {
+        let device = |(index, volume): (usize, VhostVolume)| {
+            let VhostVolume { name, volume, info, listener } = volume;
+            Device::new(index, name, volume, info, Door::new(listener))
+        };
+        let devices = volumes.into_iter().enumerate().map(device).collect();
+        Self { reactor, devices, shared: Shared::new(), sessions: 0, stopping: false }
+    }
+
+    /// Accept hypervisors for every volume that has none.
+    fn open_doors(&mut self, cx: &mut Context) {
+        for device in self.devices.iter_mut().filter(|device| device.session.is_none()) {
+            device.door.open(cx, Token::Accept { device: device.index }.to_bits());
+        }
+    }
+
+    fn accepted(&mut self, index: usize, result: io::Result<OwnedFd>) {
+        let Some(device) = self.devices.get_mut(index) else { return };
+        let Some(fd) = device.door.accepted(result).filter(|_| !self.stopping) else { return };
+        let stream = UnixStream::from(fd);
+        self.sessions += 1;
+        let number = self.sessions;
+        let begun = stream.try_clone().and_then(|ours| {
+            session::start(ours, self.reactor.clone(), device.index, number, &device.name, &device.info)
+        });
+        match begun {
+            Ok(()) => {
+                tracing::info!(volume = device.name, "a hypervisor has connected");
+                device.session = Some(Session { number, stream });
+                // Until the driver says what it can.
+                device.writes_through = true;
+            }
+            Err(error) => tracing::warn!(volume = device.name, %error, "cannot serve a hypervisor"),
+        }
+    }
+
+    /// A device whose hypervisor is gone may have another once nothing of the old one is left.
+    fn renew(&mut self, cx: &mut Context, index: usize) {
+        let Some(device) = self.devices.get_mut(index) else { return };
+        if !self.stopping && device.session.is_none() && device.is_empty() {
+            device.door.open(cx, Token::Accept { device: index }.to_bits());
+        }
+    }
+
+    fn obey(&mut self, cx: &mut Context, device: usize, told: Told) {
+        let shared = &mut self.shared;
+        let Some(device) = self.devices.get_mut(device) else { return };
+        match told {
+            // An error is told by not answering.
+            Told::Start { .. } if self.stopping => {}
+            Told::Start { ring: number, setup, answer } => match Ring::new(cx, *setup) {
+                Ok(ring) => match device.add_ring(cx, shared, number, ring) {
+                    // A connection that is over need not know.
+                    true => drop(answer.send(())),
+                    false => tracing::error!(volume = device.name, "BUG: a queue is started twice"),
+                },
+                Err(error) if shared.log.allows() => {
+                    tracing::warn!(volume = device.name, %error, "cannot use a queue's event counters");
+                }
+                Err(_) => {}
+            },
+            Told::Stop { ring: number, answer } => {
+                if let Some(ring) = device.ring(number) {
+                    ring.end(answer);
+                    device.wake(shared, number);
+                }
+            }
+            Told::Memory { memory, answer } => {
+                let mut inside = true;
+                device.rings().for_each(|(_, ring)| inside &= ring.set_memory(&memory));
+                match inside {
+                    true => drop(answer.send(())),
+                    false => device.hang_up(),
+                }
+            }
+            Told::Call { ring: number, call } => {
+                if let Some(ring) = device.ring(number) {
+                    match ring.set_call(cx, call) {
+                        Ok(()) => device.wake(shared, number),
+                        Err(_) => device.hang_up(),
+                    }
+                }
+            }
+            Told::WritesThrough(on) => device.writes_through = on,
+            Told::Over => {
+                tracing::info!(volume = device.name, "a hypervisor has left");
+                device.session = None;
+                device.abandon(shared);
+            }
+        }
+    }
+
+    /// The daemon stops: a device that has given everything back lets its hypervisor go, which may connect to the next daemon.
+    fn part(&mut self) {
+        for device in &mut self.devices {
+            if device.session.is_some()
+                && device.rings().all(|(_, ring)| ring.is_quiet() || ring.phase == Phase::Dead)
+            {
+                device.hang_up();
+            }
+        }
+    }
+}
+
+impl Frontend for VhostFrontend {
+    type Command = VhostCommand;
+
+    fn start(&mut self, cx: &mut Context) {
+        self.open_doors(cx);
+    }
+
+    fn command(&mut self, cx: &mut Context, VhostCommand { device: index, session, told }: VhostCommand) {
+        let now = self.devices.get(index).and_then(|device| device.session.as_ref());
+        if now.is_some_and(|now| now.number == session) {
+            self.obey(cx, index, told);
+            self.renew(cx, index);
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, cx: &mut Context, event: Event) {
+        let bits = match &event {
+            Event::Accepted { token, .. } | Event::Signalled { token, .. } | Event::SignalSent { token } => {
+                *token
+            }
+            Event::Received { .. } | Event::Sent { .. } | Event::CalledAgain => return,
+        };
+        match (event, Token::from_bits(bits)) {
+            (Event::Accepted { result, .. }, Token::Accept { device }) => self.accepted(device, result),
+            (_, Token::Kick { device, ring: number }) => {
+                let Some(device) = self.devices.get_mut(device) else { return };
+                let Some(ring) = device.ring(number) else { return };
+                ring.watched();
+                ring.watch(cx, bits);
+                device.wake(&mut self.shared, number);
+            }
+            (_, Token::Call { device, ring: number }) => {
+                let Some(device) = self.devices.get_mut(device) else { return };
+                let Some(ring) = device.ring(number) else { return };
+                ring.signalled(cx, bits);
+                if ring.phase != Phase::Serving {
+                    device.wake(&mut self.shared, number);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn reply(&mut self, cx: &mut Context, cookie: u64, result: Result<(), IoError>, buffer: Option<Buffer>) {
+        let request = self.shared.requests.try_remove((cookie & !VHOST) as usize);
+        let Some((request, device)) = request.and_then(|request| {
+            let device = self.devices.get_mut(request.device)?;
+            Some((request, device))
+        }) else {
+            tracing::error!(cookie, "BUG: a reply to a request that nobody made");
+            return buffer.into_iter().for_each(|buffer| cx.recycle(buffer));
+        };
+        device.completed(cx, &mut self.shared, request, result, buffer);
+    }
+
+    #[inline]
+    fn end_of_batch(&mut self, cx: &mut Context) {
+        if self.shared.awake.is_empty() {
+            return;
+        }
+        // Those that wake while this runs have their turn in the next batch.
+        let awake = std::mem::take(&mut self.shared.awake);
+        let mut stay = Vec::with_capacity(awake.len());
+        for (index, number) in awake {
+            let Some(device) = self.devices.get_mut(index) else { continue };
+            if device.turn(cx, &mut self.shared, number) {
+                stay.push((index, number));
+            } else if device.session.is_none() {
+                self.renew(cx, index);
+            }
+        }
+        stay.append(&mut self.shared.awake);
+        self.shared.awake = stay;
+        if self.stopping {
+            self.part();
+        }
+    }
+
+    fn tick(&mut self, cx: &mut Context, _now: Instant) {
+        if !self.stopping {
+            (0..self.devices.len()).for_each(|index| self.renew(cx, index));
+        }
+        let suppressed = self.shared.log.renew();
+        if suppressed > 0 {
+            tracing::warn!(suppressed, "more messages about guests were left out");
+        }
+    }
+
+    fn stop(&mut self, cx: &mut Context) {
+        self.stopping = true;
+        for device in &mut self.devices {
+            device.door.close(cx);
+            device.rings().for_each(|(_, ring)| ring.quiesce());
+            device.wake_all(&mut self.shared);
+        }
+        self.part();
+    }
+
+    fn is_idle(&self) -> bool {
+        self.devices.iter().all(|device| device.session.is_none() && device.is_empty())
+    }
+
+    #[inline]
+    fn has_news(&self) -> bool {
+        self.shared.awake.iter().any(|&(device, ring)| self.devices[device].has_news(ring))
+    }
+
+    fn before_sleep(&mut self, _cx: &mut Context) -> bool {
+        let awake = std::mem::take(&mut self.shared.awake);
+        let mut news = false;
+        for &(index, number) in &awake {
+            news |= self.devices[index].listen(&mut self.shared, number);
+        }
+        if news {
+            self.shared.awake = awake;
+            return true;
+        }
+        for (index, number) in awake {
+            if let Some(ring) = self.devices[index].ring(number) {
+                ring.awake = false;
+            }
+        }
+        false
+    }
+}

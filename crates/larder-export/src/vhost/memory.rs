@@ -1,0 +1,146 @@
+//! The guest's memory, as the hypervisor shares it, and where in it the queues are.
+//!
+//! Regions come as descriptors to be mapped. What works on one snapshot of the memory keeps that mapped until it is done, whatever
+//! the hypervisor takes away meanwhile. Guest memory is only ever copied from or to, never borrowed: it changes under our
+//! eyes.
+
+use super::limits::MEMORY_REGIONS_MAX;
+use std::fs::File;
+use std::sync::Arc;
+use vhost::vhost_user::message::VhostUserMemoryRegion;
+use vhost::vhost_user::{Error, Result};
+use vm_memory::{GuestAddress, GuestMemoryMmap, GuestRegionMmap};
+
+/// A snapshot of a guest's memory.
+pub(super) type Memory = GuestMemoryMmap<()>;
+
+/// The memory of a guest, and how its hypervisor names it.
+#[derive(Debug)]
+pub(super) struct GuestRam {
+    memory: Arc<Memory>,
+    names: Vec<Name>,
+}
+
+/// Where the hypervisor has a region in its own address space, by which it tells where the queues are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Name {
+    user: u64,
+    guest: u64,
+    len: u64,
+}
+
+impl GuestRam {
+    /// No memory yet.
+    pub fn new() -> Self {
+        Self { memory: Arc::new(Memory::new()), names: Vec::new() }
+    }
+
+    /// As it is now.
+    pub fn snapshot(&self) -> Arc<Memory> {
+        Arc::clone(&self.memory)
+    }
+
+    /// Have these regions in place of all others.
+    pub fn replace(&mut self, regions: &[VhostUserMemoryRegion], files: Vec<File>) -> Result<()> {
+        let mut fresh = Self::new();
+        regions.iter().zip(files).try_for_each(|(region, file)| fresh.add(region, file))?;
+        *self = fresh;
+        Ok(())
+    }
+
+    /// Have one more region.
+    pub fn add(&mut self, region: &VhostUserMemoryRegion, file: File) -> Result<()> {
+        if self.names.len() >= MEMORY_REGIONS_MAX {
+            return Err(Error::InvalidParam);
+        }
+        has_bytes(&file, region.mmap_offset, region.memory_size)?;
+        let mapping = region.mmap_region(file)?;
+        let name = Name::of(region);
+        let mapped = GuestRegionMmap::new(mapping, GuestAddress(name.guest)).ok_or(Error::InvalidParam)?;
+        self.memory = Arc::new(self.memory.insert_region(Arc::new(mapped)).map_err(|_| Error::InvalidParam)?);
+        self.names.push(name);
+        Ok(())
+    }
+
+    /// Do without a region.
+    pub fn remove(&mut self, region: &VhostUserMemoryRegion) -> Result<()> {
+        let gone = Name::of(region);
+        let place = self.names.iter().position(|name| *name == gone).ok_or(Error::InvalidParam)?;
+        let (memory, _) =
+            self.memory.remove_region(GuestAddress(gone.guest), gone.len).map_err(|_| Error::InvalidParam)?;
+        self.memory = Arc::new(memory);
+        self.names.swap_remove(place);
+        Ok(())
+    }
+
+    /// An address of the hypervisor as one of the guest.
+    pub fn translate(&self, user: u64) -> Result<GuestAddress> {
+        let inside = |name: &&Name| user >= name.user && user - name.user < name.len;
+        let name = self.names.iter().find(inside).ok_or(Error::InvalidParam)?;
+        Ok(GuestAddress(name.guest + (user - name.user)))
+    }
+}
+
+/// Refuse a file that ends before the mapping does: touching what is behind its end would end the daemon.
+pub(super) fn has_bytes(file: &File, offset: u64, len: u64) -> Result<()> {
+    let there = file.metadata().map_err(Error::ReqHandlerError)?.len();
+    let end = offset.checked_add(len).ok_or(Error::InvalidParam)?;
+    if end <= there { Ok(()) } else { Err(Error::InvalidParam) }
+}
+
+impl Name {
+    fn of(region: &VhostUserMemoryRegion) -> Self {
+        Self { user: region.user_addr, guest: region.guest_phys_addr, len: region.memory_size }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vm_memory::{Bytes, GuestMemoryBackend};
+
+    const MIB: u64 = 1 << 20;
+
+    fn file() -> File {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(MIB).unwrap();
+        file
+    }
+
+    fn region(guest: u64, user: u64) -> VhostUserMemoryRegion {
+        VhostUserMemoryRegion::new(guest, MIB, user, 0)
+    }
+
+    #[test]
+    fn addresses_of_the_hypervisor_are_translated() {
+        let mut ram = GuestRam::new();
+        ram.replace(&[region(0, 0x7000_0000), region(4 * MIB, 0x9000_0000)], vec![file(), file()]).unwrap();
+        assert_eq!(ram.translate(0x7000_1000).unwrap(), GuestAddress(0x1000));
+        assert_eq!(ram.translate(0x9000_0010).unwrap(), GuestAddress(4 * MIB + 0x10));
+        assert!(ram.translate(0x7000_0000 + MIB).is_err(), "behind the end");
+        assert!(ram.translate(0).is_err());
+    }
+
+    #[test]
+    fn a_region_lives_as_long_as_somebody_works_on_it() {
+        let mut ram = GuestRam::new();
+        ram.add(&region(0, 0x7000_0000), file()).unwrap();
+        let before = ram.snapshot();
+        ram.remove(&region(0, 0x7000_0000)).unwrap();
+        assert!(ram.translate(0x7000_0000).is_err());
+        assert_eq!(ram.snapshot().num_regions(), 0);
+        before.write_slice(b"still there", GuestAddress(0x100)).unwrap();
+    }
+
+    #[test]
+    fn what_overlaps_or_is_unknown_is_refused() {
+        let mut ram = GuestRam::new();
+        ram.add(&region(0, 0x7000_0000), file()).unwrap();
+        assert!(ram.add(&region(MIB / 2, 0x9000_0000), file()).is_err());
+        assert!(ram.remove(&region(4 * MIB, 0x9000_0000)).is_err());
+        assert!(ram.replace(&[region(0, 0), region(0, MIB)], vec![file(), file()]).is_err());
+        assert_eq!(ram.translate(0x7000_0000).unwrap(), GuestAddress(0), "the old regions stay");
+        let too_long = VhostUserMemoryRegion::new(8 * MIB, 2 * MIB, 0, 0);
+        assert!(ram.add(&too_long, file()).is_err(), "longer than its file");
+    }
+}

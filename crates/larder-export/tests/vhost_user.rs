@@ -1,0 +1,150 @@
+//! The vhost-user devices of a server in this process, driven by the crate `virtio-driver` and by a hypervisor that misbehaves.
+
+mod support;
+
+use std::os::unix::fs::FileExt;
+use support::disk::Disk;
+use support::{Server, VOLUME_BYTES, pattern};
+
+const BLOCK: usize = 4096;
+const EIO: i32 = -libc::EIO;
+
+#[test]
+fn the_device_is_the_volume() {
+    let server = Server::start(1);
+    let disk = Disk::connect(&server.vhost_socket(0), 1);
+    let config = disk.config();
+    assert_eq!(u64::from(config.capacity), VOLUME_BYTES / 512);
+    assert_eq!((u32::from(config.blk_size), u16::from(config.num_queues), config.writeback), (512, 16, 1));
+    drop(disk);
+    server.stop();
+}
+
+#[test]
+fn what_is_written_is_read_and_reaches_the_backing() {
+    let server = Server::start(1);
+    let mut disk = Disk::connect(&server.vhost_socket(0), 1);
+    let data = pattern(1, 10 * BLOCK);
+    disk.write_now(8192, &data);
+    assert_eq!(disk.read_now(8192, data.len()), data);
+    assert_eq!(disk.read_now(8192 + 512, 1024), data[512..1536], "a part of a block");
+    let flush = disk.flush(0);
+    assert_eq!(disk.wait(flush), 0);
+    assert_eq!(server.backing(0)[8192..8192 + data.len()], data);
+    assert_eq!(server.client("v0").read(8192, BLOCK as u32), data[..BLOCK], "the same volume over NBD");
+    drop(disk);
+    server.stop();
+}
+
+#[test]
+fn data_in_pieces_goes_where_it_belongs() {
+    let server = Server::start(1);
+    let mut disk = Disk::connect(&server.vhost_socket(0), 1);
+    let data = pattern(2, 2 * BLOCK);
+    disk.write_now(0, &data);
+    let ticket = disk.read_pieces(0, 0, &[(1 << 20, 1000), (2 << 20, 3096), (3 << 20, 4096)]);
+    assert_eq!(disk.wait(ticket), 0);
+    let got = [disk.get(1 << 20, 1000), disk.get(2 << 20, 3096), disk.get(3 << 20, 4096)].concat();
+    assert_eq!(got, data);
+    drop(disk);
+    server.stop();
+}
+
+#[test]
+fn ranges_are_zeroed_and_discarded() {
+    let server = Server::start(1);
+    let mut disk = Disk::connect(&server.vhost_socket(0), 1);
+    disk.write_now(0, &pattern(3, 16 * BLOCK));
+    for (offset, unmap) in [(0, true), (4 * BLOCK as u64, false)] {
+        let ticket = disk.write_zeroes(0, offset, 2 * BLOCK as u64, unmap);
+        assert_eq!(disk.wait(ticket), 0);
+        assert!(disk.read_now(offset, 2 * BLOCK).iter().all(|byte| *byte == 0));
+    }
+    assert_eq!(disk.read_now(6 * BLOCK as u64, BLOCK), pattern(3, 16 * BLOCK)[6 * BLOCK..7 * BLOCK]);
+    let ticket = disk.discard(0, 8 * BLOCK as u64, 8 * BLOCK as u64);
+    assert_eq!(disk.wait(ticket), 0);
+    drop(disk);
+    server.stop();
+}
+
+#[test]
+fn what_cannot_be_done_fails_and_the_rest_goes_on() {
+    let server = Server::start(1);
+    let mut disk = Disk::connect(&server.vhost_socket(0), 1);
+    let beyond = disk.read(0, VOLUME_BYTES, 0, BLOCK);
+    assert_eq!(disk.wait(beyond), EIO);
+    let odd = disk.write(0, 0, 0, 100);
+    assert_eq!(disk.wait(odd), EIO);
+    let far = disk.read(0, 1 << 62, 0, 512);
+    assert_eq!(disk.wait(far), EIO);
+    disk.write_now(VOLUME_BYTES - 512, &[7; 512]);
+    assert_eq!(disk.read_now(VOLUME_BYTES - 512, 512), [7; 512]);
+    drop(disk);
+    server.stop();
+}
+
+#[test]
+fn many_requests_on_several_queues_are_all_answered() {
+    const DEPTH: usize = 40;
+    let server = Server::start(2);
+    let mut disks = [0, 1].map(|volume| Disk::connect(&server.vhost_socket(volume), 4));
+    let data = pattern(4, 4 * DEPTH * BLOCK);
+    for disk in &mut disks {
+        disk.put(0, &data);
+    }
+    for (number, disk) in disks.iter_mut().enumerate() {
+        let offset = |index: usize| ((index * 7 + number) % 1000 * BLOCK) as u64;
+        let writes: Vec<_> =
+            (0..4 * DEPTH).map(|index| disk.write(index % 4, offset(index), index * BLOCK, BLOCK)).collect();
+        writes.into_iter().for_each(|ticket| assert_eq!(disk.wait(ticket), 0));
+        disk.put(0, &vec![0; data.len()]);
+        let reads: Vec<_> =
+            (0..4 * DEPTH).map(|index| disk.read(index % 4, offset(index), index * BLOCK, BLOCK)).collect();
+        reads.into_iter().for_each(|ticket| assert_eq!(disk.wait(ticket), 0));
+        assert_eq!(disk.get(0, data.len()), data);
+    }
+    drop(disks);
+    server.stop();
+}
+
+#[test]
+fn a_hypervisor_may_come_and_go() {
+    let server = Server::start(1);
+    for round in 0..5 {
+        let mut disk = Disk::connect(&server.vhost_socket(0), 2);
+        if round > 0 {
+            assert_eq!(disk.read_now(0, BLOCK), pattern(round - 1, BLOCK));
+        }
+        disk.write_now(0, &pattern(round, BLOCK));
+        // Some leave while their requests are under way.
+        (0..8).for_each(|index| drop(disk.read(1, index * BLOCK as u64, 0, BLOCK)));
+    }
+    server.stop();
+}
+
+#[test]
+fn stopping_gives_back_what_was_taken() {
+    const COUNT: usize = 40;
+    let server = Server::start(1);
+    let mut disk = Disk::connect(&server.vhost_socket(0), 1);
+    let data = pattern(5, COUNT * BLOCK);
+    disk.put(0, &data);
+    let writes: Vec<_> =
+        (0..COUNT).map(|index| disk.write(0, (index * BLOCK) as u64, index * BLOCK, BLOCK)).collect();
+    assert_eq!(disk.wait(writes[0]), 0);
+    // The server ends although the guest is still there.
+    server.begin_stop();
+    let socket = server.vhost_socket(0);
+    let backing = server.backing_file(0);
+    server.join();
+    assert!(!socket.exists(), "the socket's file is removed");
+    let mut stored = vec![0; data.len()];
+    backing.read_exact_at(&mut stored, 0).unwrap();
+    let ended = disk.ended_so_far(0);
+    assert!(ended.iter().all(|(_, result)| *result == 0), "{ended:?}");
+    for (ticket, _) in ended {
+        let index = writes.iter().position(|write| *write == ticket).unwrap();
+        let range = index * BLOCK..(index + 1) * BLOCK;
+        assert_eq!(stored[range.clone()], data[range]);
+    }
+}
