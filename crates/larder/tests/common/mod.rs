@@ -7,6 +7,7 @@
 pub mod daemon;
 pub mod disk;
 pub mod files;
+pub mod guest;
 pub mod kills;
 pub mod nbd;
 pub mod nbdkit;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::LIMIT;
 
 /// The Debian packages of the programs.
-const PACKAGES: [(&str, &str); 16] = [
+const PACKAGES: [(&str, &str); 22] = [
     ("nbdinfo", "libnbd-bin"),
     ("nbdcopy", "libnbd-bin"),
     ("nbdfuse", "libnbd-bin"),
@@ -18,6 +18,12 @@ const PACKAGES: [(&str, &str); 16] = [
     ("qemu-img", "qemu-utils"),
     ("qemu-io", "qemu-utils"),
     ("fio", "fio"),
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("busybox", "busybox-static"),
+    ("cpio", "cpio"),
+    ("depmod", "kmod"),
+    ("xz", "xz-utils"),
+    ("lz4", "lz4"),
     ("losetup", "mount"),
     ("mount", "mount"),
     ("umount", "mount"),

@@ -90,6 +90,23 @@ impl Setup {
         self
     }
 
+    /// A volume of the last tenant on a new sparse file, as the disk of a guest over vhost-user.
+    pub fn disk(mut self, name: &str, bytes: u64) -> Self {
+        let backing = self.sparse_file(name, bytes);
+        let socket = self.vhost_socket(name);
+        let _ = writeln!(
+            self.tenants,
+            "[[tenant.volume]]\nname = \"{name}\"\nbacking = \"{backing}\"\nvhost_user = \"{}\"",
+            socket.display()
+        );
+        self
+    }
+
+    /// Where a hypervisor finds a volume.
+    pub fn vhost_socket(&self, volume: &str) -> PathBuf {
+        self.path(&format!("{volume}.vhost"))
+    }
+
     /// The writes of the last volume reach its backing in the order of its flushes.
     pub fn ordered(mut self) -> Self {
         self.tenants += "ordered = true\n";

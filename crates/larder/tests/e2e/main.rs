@@ -13,6 +13,7 @@ mod drain;
 mod epochs;
 mod filesystem;
 mod fio;
+mod guests;
 mod killed;
 mod killed_errors;
 mod killed_ext4;

@@ -1,0 +1,89 @@
+//! Virtual machines under QEMU, by emulation: a kernel and programs from Debian's packages, put together by `scripts/guest.sh`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::process::{Background, program, run_within};
+
+/// Emulation is slow, and the machine may be busy.
+const LIMIT: Duration = Duration::from_secs(400);
+
+/// A machine that runs one script, then powers off.
+pub struct Guest {
+    process: Background,
+    name: String,
+}
+
+impl Guest {
+    /// Start a machine whose only disk is a vhost-user-blk device. Its files are in `folder`, under its name.
+    pub fn start(folder: &Path, name: &str, disk: &Path, job: &str) -> Self {
+        let parts = parts();
+        let file = |extension| folder.join(format!("{name}.{extension}"));
+        let (script, initrd) = (file("sh"), file("initrd"));
+        fs::write(&script, job).expect("a script in the test's folder");
+        let mut put_together = program("sh");
+        put_together.arg(script_path()).arg("initrd").args([&parts, &script, &initrd]);
+        let made = run_within(LIMIT, &mut put_together, folder);
+        assert!(made.status.success(), "{}", made.stderr);
+        let mut qemu = program("qemu-system-x86_64");
+        qemu.args(["-accel", "tcg,thread=multi", "-M", "q35", "-cpu", "max", "-m", "512", "-nodefaults"])
+            .args(["-object", "memory-backend-memfd,id=mem,size=512M,share=on", "-numa", "node,memdev=mem"])
+            .args(["-display", "none", "-serial", "stdio"])
+            .arg("-chardev")
+            .arg(format!("socket,id=disk,path={},reconnect=1", disk.display()))
+            .args(["-device", "vhost-user-blk-pci,chardev=disk,num-queues=2"])
+            .arg("-kernel")
+            .arg(parts.join("vmlinux"))
+            .arg("-initrd")
+            .arg(&initrd)
+            .args(["-append", "console=ttyS0 quiet panic=-1"]);
+        let process = Background::start(&mut qemu, &file("console"));
+        Self { process, name: name.into() }
+    }
+
+    /// What it has written to its console.
+    pub fn console(&self) -> String {
+        self.process.log()
+    }
+
+    /// Wait until its console has this.
+    pub fn says(&mut self, what: &str) {
+        let began = Instant::now();
+        while !self.console().contains(what) {
+            let ended = self.process.ended();
+            assert!(ended.is_none(), "{} ended without {what:?}: {}", self.name, self.console());
+            assert!(began.elapsed() < LIMIT, "{} does not say {what:?}: {}", self.name, self.console());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// True until it powers off.
+    pub fn runs(&mut self) -> bool {
+        self.process.ended().is_none()
+    }
+
+    /// Wait until it has powered off, its script having succeeded.
+    pub fn succeeds(mut self) -> String {
+        let status = self.process.wait(LIMIT);
+        let console = self.console();
+        assert!(status.success() && console.contains("JOB-DONE 0"), "{}: {status}: {console}", self.name);
+        console
+    }
+}
+
+fn script_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/guest.sh")
+}
+
+/// The kernel and the programs, made once for all tests.
+fn parts() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guest");
+    fs::create_dir_all(&folder).expect("a folder among the build's");
+    for name in ["busybox", "cpio", "depmod", "xz", "lz4", "fio", "mkfs.ext4", "e2fsck"] {
+        program(name);
+    }
+    let made = run_within(LIMIT, program("sh").arg(script_path()).arg("build").arg(&folder), &folder);
+    assert!(made.status.success(), "{}", made.stderr);
+    folder
+}
