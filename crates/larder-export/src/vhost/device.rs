@@ -1,8 +1,9 @@
 //! A volume as the disk of a virtual machine: its queues, and what is executed for them.
 
 use super::chain::{BrokenChain, Chain, Segment, gather, scatter};
+use super::fault::was_hurt;
 use super::limits::{BYTES_PER_DEVICE, IDLE_TURNS, QUEUES_MAX, REQUESTS_PER_TURN};
-use super::memory::Memory;
+use super::memory::{Memory, Snapshot};
 use super::request::{Asked, ID_BYTES, Parsed, Status, parse};
 use super::ring::{BrokenRing, Head, Phase, Ring};
 use crate::door::Door;
@@ -85,7 +86,7 @@ pub(super) struct InFlight {
     /// Of data.
     bytes: usize,
     /// As it was when the request came.
-    memory: Arc<Memory>,
+    memory: Arc<Snapshot>,
 }
 
 /// The hypervisor's connection.
@@ -104,7 +105,7 @@ enum Broken {
     Ring(#[from] BrokenRing),
     #[error(transparent)]
     Chain(#[from] BrokenChain),
-    #[error("the memory of its status is gone")]
+    #[error("its memory is gone")]
     Gone,
 }
 
@@ -177,10 +178,9 @@ impl Device {
         ring.idle_turns = 0;
         if !std::mem::replace(&mut ring.awake, true) {
             shared.awake.push((index, number));
-            if ring.phase == Phase::Serving
-                && let Err(error) = ring.hush()
-            {
-                self.fail(shared, &error.into());
+            if ring.phase == Phase::Serving {
+                let hushed = ring.hush();
+                self.judge(shared, hushed);
             }
         }
     }
@@ -188,13 +188,19 @@ impl Device {
     /// Let the guest tell of news in a queue instead. True where there is some already.
     pub fn listen(&mut self, shared: &mut Shared, number: u16) -> bool {
         let Some(ring) = self.ring(number).filter(|ring| ring.phase == Phase::Serving) else { return false };
-        match ring.listen() {
-            Ok(news) => news && !ring.short,
-            Err(error) => {
-                self.fail(shared, &error.into());
-                false
-            }
-        }
+        let listening = ring.listen().map(|news| news && !ring.short);
+        self.judge(shared, listening).unwrap_or(false)
+    }
+
+    /// After every look at the guest's memory: where it broke the rules, or its memory is gone, its connection ends.
+    fn judge<T>(&mut self, shared: &mut Shared, outcome: Result<T, impl Into<Broken>>) -> Option<T> {
+        let broken = match outcome.map_err(Into::into) {
+            _ if was_hurt() => Broken::Gone,
+            Ok(value) => return Some(value),
+            Err(broken) => broken,
+        };
+        self.fail(shared, &broken);
+        None
     }
 
     /// True where a queue has something to take.
@@ -205,9 +211,8 @@ impl Device {
 
     /// A queue's share of a turn. True where it is to be looked at in the next as well.
     pub fn turn(&mut self, cx: &mut Context, shared: &mut Shared, number: u16) -> bool {
-        if let Err(broken) = self.serve(cx, shared, number) {
-            self.fail(shared, &broken);
-        }
+        let served = self.serve(cx, shared, number);
+        self.judge(shared, served);
         let Some(ring) = self.ring(number) else { return false };
         if ring.wind_down(cx) {
             self.rings[usize::from(number)] = None;
@@ -255,6 +260,9 @@ impl Device {
         let memory = Arc::clone(ring.memory());
         shared.chain.walk(&memory, table, size, head.index)?;
         let Parsed { asked, status } = parse(&mut shared.chain, &memory)?;
+        if was_hurt() {
+            return Err(Broken::Gone);
+        }
         let place = Place { ring: number, head, memory, status };
         match asked {
             Asked::Volume { kind, offset, len } => self.execute(cx, shared, place, kind, offset, len),
@@ -299,10 +307,10 @@ impl Device {
         let (mut buffer, mut data) = (buffer, Vec::new());
         if kind == RequestKind::Write
             && let Some(bytes) = buffer.as_deref_mut()
-            && !gather(&place.memory, &shared.chain.readable, bytes)
+            && (!gather(&place.memory, &shared.chain.readable, bytes) || was_hurt())
         {
             buffer.into_iter().for_each(|buffer| cx.recycle(buffer));
-            return self.answer(place, Status::Failed);
+            return Err(Broken::Gone);
         }
         if kind == RequestKind::Read {
             data = std::mem::replace(&mut shared.chain.writable, shared.spare.pop().unwrap_or_default());
@@ -350,9 +358,8 @@ impl Device {
             data.clear();
             shared.spare.push(data);
         }
-        if let Err(broken) = self.give_back(number, head, &memory, status, ending, written) {
-            self.fail(shared, &broken);
-        }
+        let given = self.give_back(number, head, &memory, status, ending, written);
+        self.judge(shared, given);
         // Memory is free again, for all of its queues.
         let waiting: Vec<u16> = match self.bytes < BYTES_PER_DEVICE {
             true => self.rings().filter(|(_, ring)| ring.short).map(|(number, _)| number).collect(),
@@ -437,7 +444,7 @@ impl Device {
 struct Place {
     ring: u16,
     head: Head,
-    memory: Arc<Memory>,
+    memory: Arc<Snapshot>,
     status: GuestAddress,
 }
 

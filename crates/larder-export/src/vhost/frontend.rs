@@ -1,7 +1,7 @@
 //! The vhost-user devices of a reactor: every call of the reactor finds its device and its queue here.
 
 use super::device::{Device, Session, Shared, Token};
-use super::memory::Memory;
+use super::memory::Snapshot;
 use super::ring::{Phase, Ring, RingSetup};
 use super::session;
 use crate::door::Door;
@@ -35,7 +35,7 @@ pub(super) enum Told {
     /// given back.
     Stop { ring: u16, answer: Sender<u16> },
     /// The guest's memory is another; answered when no queue is looked for in the old one.
-    Memory { memory: Arc<Memory>, answer: Sender<()> },
+    Memory { memory: Arc<Snapshot>, answer: Sender<()> },
     /// The guest of this queue is told by another counter.
     Call { ring: u16, call: Option<OwnedFd> },
     /// Every write is to be durable when it completes, or not.

@@ -4,20 +4,39 @@
 //! the hypervisor takes away meanwhile. Guest memory is only ever copied from or to, never borrowed: it changes under our
 //! eyes.
 
+use super::fault::Guard;
 use super::limits::MEMORY_REGIONS_MAX;
 use std::fs::File;
+use std::ops::Deref;
 use std::sync::Arc;
 use vhost::vhost_user::message::VhostUserMemoryRegion;
 use vhost::vhost_user::{Error, Result};
 use vm_memory::{GuestAddress, GuestMemoryMmap, GuestRegionMmap};
 
-/// A snapshot of a guest's memory.
+/// Guest memory, by the guest's addresses.
 pub(super) type Memory = GuestMemoryMmap<()>;
+
+/// A guest's memory as it is at some time, mapped and guarded as long as anybody works on it.
+#[derive(Debug, Default)]
+pub(super) struct Snapshot {
+    memory: Memory,
+    /// Behind the mappings, so that they go first.
+    guards: Vec<Arc<Guard>>,
+}
+
+impl Deref for Snapshot {
+    type Target = Memory;
+
+    fn deref(&self) -> &Memory {
+        &self.memory
+    }
+}
 
 /// The memory of a guest, and how its hypervisor names it.
 #[derive(Debug)]
 pub(super) struct GuestRam {
-    memory: Arc<Memory>,
+    now: Arc<Snapshot>,
+    /// Of the regions, in the order of their guards.
     names: Vec<Name>,
 }
 
@@ -32,12 +51,12 @@ struct Name {
 impl GuestRam {
     /// No memory yet.
     pub fn new() -> Self {
-        Self { memory: Arc::new(Memory::new()), names: Vec::new() }
+        Self { now: Arc::default(), names: Vec::new() }
     }
 
     /// As it is now.
-    pub fn snapshot(&self) -> Arc<Memory> {
-        Arc::clone(&self.memory)
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.now)
     }
 
     /// Have these regions in place of all others.
@@ -56,8 +75,11 @@ impl GuestRam {
         has_bytes(&file, region.mmap_offset, region.memory_size)?;
         let mapping = region.mmap_region(file)?;
         let name = Name::of(region);
+        let guard = Guard::new(mapping.as_ptr(), mapping.size()).map_err(Error::ReqHandlerError)?;
         let mapped = GuestRegionMmap::new(mapping, GuestAddress(name.guest)).ok_or(Error::InvalidParam)?;
-        self.memory = Arc::new(self.memory.insert_region(Arc::new(mapped)).map_err(|_| Error::InvalidParam)?);
+        let memory = self.now.insert_region(Arc::new(mapped)).map_err(|_| Error::InvalidParam)?;
+        let guards = self.now.guards.iter().cloned().chain([Arc::new(guard)]).collect();
+        self.now = Arc::new(Snapshot { memory, guards });
         self.names.push(name);
         Ok(())
     }
@@ -67,9 +89,11 @@ impl GuestRam {
         let gone = Name::of(region);
         let place = self.names.iter().position(|name| *name == gone).ok_or(Error::InvalidParam)?;
         let (memory, _) =
-            self.memory.remove_region(GuestAddress(gone.guest), gone.len).map_err(|_| Error::InvalidParam)?;
-        self.memory = Arc::new(memory);
-        self.names.swap_remove(place);
+            self.now.remove_region(GuestAddress(gone.guest), gone.len).map_err(|_| Error::InvalidParam)?;
+        let mut guards = self.now.guards.clone();
+        guards.remove(place);
+        self.now = Arc::new(Snapshot { memory, guards });
+        self.names.remove(place);
         Ok(())
     }
 

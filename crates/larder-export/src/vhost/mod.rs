@@ -9,12 +9,13 @@
 //! checksum and the device, or between the backing and the cache, and would later read two different things from one place.
 //!
 //! One file per role: `session` (the hypervisor's messages), `config` (features, configuration space), `memory` (the
-//! guest's), `frontend` (dispatch of the reactor's calls), `device` (a volume and its queues), `ring` (one queue), `chain` and `request` (descriptors to
+//! guest's), `fault` (memory that goes away), `frontend` (dispatch of the reactor's calls), `device` (a volume and its queues), `ring` (one queue), `chain` and `request` (descriptors to
 //! requests), `record` (what is in flight, for the next daemon), `limits`.
 
 mod chain;
 mod config;
 mod device;
+mod fault;
 mod frontend;
 pub mod limits;
 mod memory;

@@ -5,6 +5,7 @@
 //! executes it again; the guest sees a pause. The order of the stores below is the specification's: whichever of them was the
 //! last, the record says enough. Nothing found there is trusted: the hypervisor could have written it.
 
+use super::fault::Guard;
 use super::limits::{QUEUE_SIZE_MAX, QUEUES_MAX};
 use super::memory::has_bytes;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -37,6 +38,8 @@ pub(super) struct Records {
     mapping: MmapRegion<()>,
     queues: u16,
     queue_size: u16,
+    /// Behind the mapping, so that this goes first.
+    _guard: Guard,
 }
 
 fn bytes_per_queue(queue_size: u16) -> usize {
@@ -72,7 +75,8 @@ impl Records {
         }
         has_bytes(&file, mmap_offset, bytes as u64)?;
         let mapping = MmapRegion::from_file(FileOffset::new(file, mmap_offset), bytes).map_err(failed)?;
-        Ok(Self { mapping, queues, queue_size })
+        let guard = Guard::new(mapping.as_ptr(), bytes).map_err(Error::ReqHandlerError)?;
+        Ok(Self { mapping, queues, queue_size, _guard: guard })
     }
 
     /// The record of a queue of this size; `None` where there is no memory for it.

@@ -1,6 +1,6 @@
 //! One queue of a device: taking requests from the guest, giving them back, and who has to be woken.
 
-use super::memory::Memory;
+use super::memory::Snapshot;
 use super::record::Record;
 use larder_io::{Context, SocketId};
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use vm_memory::{Bytes, GuestAddress};
 pub(super) struct RingSetup {
     /// Set up, valid in the memory.
     pub queue: Queue,
-    pub memory: Arc<Memory>,
+    pub memory: Arc<Snapshot>,
     /// The guest adds to this event counter when there is something new.
     pub kick: OwnedFd,
     /// The guest is told by this one. Without it, it looks by itself.
@@ -43,7 +43,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Ring {
     queue: Queue,
-    memory: Arc<Memory>,
+    memory: Arc<Snapshot>,
     record: Option<Record>,
     again: VecDeque<u16>,
     kick: SocketId,
@@ -115,7 +115,7 @@ impl Ring {
     }
 
     /// The guest's memory, for a request that begins now.
-    pub fn memory(&self) -> &Arc<Memory> {
+    pub fn memory(&self) -> &Arc<Snapshot> {
         &self.memory
     }
 
@@ -138,9 +138,9 @@ impl Ring {
     }
 
     /// The guest's memory is another from here on. False where the queue is not in it.
-    pub fn set_memory(&mut self, memory: &Arc<Memory>) -> bool {
+    pub fn set_memory(&mut self, memory: &Arc<Snapshot>) -> bool {
         self.memory = Arc::clone(memory);
-        self.queue.is_valid(&**memory)
+        self.queue.is_valid(&***memory)
     }
 
     /// The guest is told by another counter from here on, and once now: what was sent to the old one may be lost.
@@ -153,12 +153,12 @@ impl Ring {
 
     /// The guest need not tell of new requests: we look.
     pub fn hush(&mut self) -> Result<(), BrokenRing> {
-        Ok(self.queue.disable_notification(&*self.memory)?)
+        Ok(self.queue.disable_notification(&**self.memory)?)
     }
 
     /// The guest is to tell of new requests. True where there are some already.
     pub fn listen(&mut self) -> Result<bool, BrokenRing> {
-        Ok(self.queue.enable_notification(&*self.memory)?)
+        Ok(self.queue.enable_notification(&**self.memory)?)
     }
 
     /// True where there is something to take.
@@ -167,7 +167,7 @@ impl Ring {
         self.phase == Phase::Serving
             && !self.short
             // A broken queue has no news; taking from it finds out.
-            && self.queue.avail_idx(&*self.memory, Ordering::Acquire).is_ok_and(|index| index.0 != self.queue.next_avail())
+            && self.queue.avail_idx(&**self.memory, Ordering::Acquire).is_ok_and(|index| index.0 != self.queue.next_avail())
     }
 
     /// The next request.
@@ -179,7 +179,7 @@ impl Ring {
         if self.phase != Phase::Serving {
             return Ok(None);
         }
-        let next = self.queue.iter(&*self.memory)?.next();
+        let next = self.queue.iter(&**self.memory)?.next();
         Ok(next.map(|chain| Head { index: chain.head_index(), again: false }))
     }
 
@@ -214,7 +214,7 @@ impl Ring {
         if let Some(record) = &mut self.record {
             record.ending(head);
         }
-        self.queue.add_used(&*self.memory, head, written)?;
+        self.queue.add_used(&**self.memory, head, written)?;
         if let Some(record) = &mut self.record {
             record.ended(head, self.queue.next_used());
         }
@@ -227,7 +227,7 @@ impl Ring {
             return Ok(());
         }
         let Some(call) = self.call else { return Ok(()) };
-        if self.queue.needs_notification(&*self.memory)? && !self.is_hushed() {
+        if self.queue.needs_notification(&**self.memory)? && !self.is_hushed() {
             match self.signals {
                 0 => self.signal(cx, call, token),
                 // One that is under way may come too early for this. Its end is near.

@@ -5,6 +5,7 @@
 //! Nothing here is on the way of a request.
 
 use super::config::{ConfigSpace, PROTOCOL_FEATURES, features, has_event_index, writes_through};
+use super::fault::was_hurt;
 use super::frontend::{Told, VhostCommand};
 use super::limits::{MEMORY_REGIONS_MAX, QUEUE_SIZE_MAX, QUEUES_MAX};
 use super::memory::GuestRam;
@@ -147,10 +148,10 @@ impl State {
         queue.try_set_used_ring_address(self.ram.translate(used)?).map_err(invalid)?;
         queue.set_event_idx(event_index);
         queue.set_ready(true);
-        if !queue.is_valid(&*memory) {
+        if !queue.is_valid(&**memory) {
             return Err(Error::InvalidParam);
         }
-        let used_index = queue.used_idx(&*memory, Ordering::Acquire).map_err(invalid)?.0;
+        let used_index = queue.used_idx(&**memory, Ordering::Acquire).map_err(invalid)?.0;
         let records = self.records.as_ref();
         let mut record = records.and_then(|records| records.queue(index, state.size));
         let again = record.as_mut().map_or_else(Vec::new, |record| record.recover(used_index));
@@ -160,6 +161,9 @@ impl State {
             Some(_) => used_index.wrapping_add(again.len() as u16),
             None => state.base,
         };
+        if was_hurt() {
+            return Err(Error::InvalidParam);
+        }
         queue.set_next_avail(next);
         queue.set_next_used(used_index);
         let owned = |file: &Option<File>| file.as_ref().map(File::try_clone).transpose();

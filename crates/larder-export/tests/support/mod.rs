@@ -1,6 +1,9 @@
 //! A server in this process, and a client that speaks NBD by hand.
 
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
 pub mod disk;
+pub mod rogue;
 
 use larder_engine::WritePolicy;
 use larder_export::nbd::{Export, ExportTable, NbdFrontend};
