@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo test kills bench bench-engine bench-endurance bench-recovery bench-sim bench-locality fuzz soak lint doc
+.PHONY: build demo test kills bench bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality fuzz soak lint doc
 
 build:
 	@scripts/install-deps.sh build
@@ -28,6 +28,12 @@ bench:
 	cargo build --release --locked
 	/usr/bin/python3 bench/nbd.py
 	/usr/bin/python3 bench/writeback.py
+
+# vhost-user-blk beside qemu-storage-daemon, without a guest.
+bench-vhost:
+	@scripts/install-deps.sh bench
+	cargo build --release --locked -p larder -p larder-export --bins --examples
+	/usr/bin/python3 bench/vhost.py
 
 # What the engine itself costs, without devices: processor time for a hit, metadata written, memory for a block; then two engines at once.
 bench-engine:

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use larder_engine::{CachingSpec, DirtyLimits};
-use larder_export::ListenAddress;
 use larder_nbd::{Address, Uri};
 
 pub use error::{Complaint, ConfigError};
+pub use larder_export::ListenAddress;
 
 /// Where the command looks when no configuration is named.
 pub const DEFAULT_CONFIG_PATH: &str = "/etc/larder/larder.toml";

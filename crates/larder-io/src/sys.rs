@@ -127,6 +127,13 @@ pub(crate) fn eventfd() -> io::Result<File> {
     unsafe { Ok(File::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC))?)) }
 }
 
+/// For tests: operations on the descriptor never wait.
+#[cfg(test)]
+pub(crate) fn set_nonblocking_for_test(file: &File) {
+    // SAFETY: the descriptor is open; this request touches no memory.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_RDWR | libc::O_NONBLOCK) }).unwrap();
+}
+
 /// True for an event counter (eventfd).
 pub(crate) fn is_event_counter(fd: &OwnedFd) -> bool {
     let link = format!("/proc/self/fd/{}", fd.as_raw_fd());

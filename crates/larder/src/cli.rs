@@ -28,8 +28,8 @@ pub enum Command {
     /// Serve the volumes of a configuration until SIGTERM or SIGINT.
     ///
     /// Nothing is written before everything is validated: the configuration, the backings, the cache device, the
-    /// addresses to listen on. The cache starts empty. One line per volume in the log gives its NBD URI, and a line
-    /// "ready" tells that clients may connect.
+    /// addresses to listen on. Lines in the log give each volume's NBD URI and vhost-user socket, and a line "ready" tells that
+    /// clients may connect.
     Serve(Serve),
     /// Show what a running daemon does: sizes, hit ratios, SSD writes, decisions and their reasons.
     Status(Status),
@@ -39,6 +39,9 @@ pub enum Command {
     Flush(Flush),
     /// The same, and nothing becomes dirty again until --off, or the daemon's next start: before a backing is moved or the cache device pulled.
     Drain(Drain),
+    /// Tell how guests, containers and the host get at a volume.
+    #[command(subcommand)]
+    Volume(Volume),
     /// Make, look at, repair and empty a cache that no daemon has open.
     Cache(CacheOptions),
     /// Look at block traces, convert them, cut them up and put them together.
@@ -116,6 +119,24 @@ pub struct Drain {
     /// The daemon.
     #[command(flatten)]
     pub daemon: Daemon,
+}
+
+/// What is asked of volumes.
+#[derive(Debug, Subcommand)]
+pub enum Volume {
+    /// Print lines to paste: for QEMU, libvirt, Cloud Hypervisor, nbd-client and fstab.
+    Show(ShowVolume),
+}
+
+/// Options of `larder volume show`.
+#[derive(Debug, Args)]
+pub struct ShowVolume {
+    /// The volume; all where none is named.
+    #[arg(value_name = "VOLUME")]
+    pub name: Option<String>,
+    /// The configuration.
+    #[arg(short, long, value_name = "FILE", default_value = larder_daemon::config::DEFAULT_CONFIG_PATH)]
+    pub config: PathBuf,
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod simulate;
 mod status;
 mod table;
 mod trace;
+mod volume;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ fn run(cli: &Cli) -> Result<ExitCode, Problem> {
         Command::Status(options) => status::show(options),
         Command::Flush(options) => return drain::flush(options),
         Command::Drain(options) => return drain::drain(options),
+        Command::Volume(cli::Volume::Show(options)) => volume::show(options),
         Command::Cache(options) => return Ok(cache::run(&options.command)),
         Command::Trace(options) => trace::run(&options.command),
         Command::Simulate(options) => simulate::run(options),

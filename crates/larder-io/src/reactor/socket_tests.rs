@@ -15,12 +15,17 @@ use std::time::{Duration, Instant};
 const LONG: Duration = Duration::from_secs(30);
 const LISTENER: u64 = 0;
 const CONNECTION: u64 = 1;
+const COUNTER: u64 = 2;
 
 enum Order {
     /// Close the connection while a receive on it is in flight.
     Close,
     /// Give the listener away; answer whether that was possible.
     Detach(mpsc::Sender<bool>),
+    /// Watch this counter, and add to the other each time; answer whether both are counters.
+    Watch(OwnedFd, OwnedFd, mpsc::Sender<bool>),
+    /// Close the counter that is watched.
+    Unwatch,
 }
 
 /// Serves one connection at a time.
@@ -28,6 +33,8 @@ struct Echo {
     listener: Option<OwnedFd>,
     door: Option<SocketId>,
     connection: Option<SocketId>,
+    /// The one watched, and the one added to.
+    counters: Option<(SocketId, SocketId)>,
     told: mpsc::Sender<String>,
     /// Operations started and not ended.
     open: i32,
@@ -65,6 +72,17 @@ impl Frontend for Echo {
     fn command(&mut self, cx: &mut Context, order: Order) {
         match order {
             Order::Close => cx.close(self.connection.unwrap()),
+            Order::Watch(watched, other, answer) => {
+                let counters =
+                    cx.adopt_counter(watched).and_then(|watched| Ok((watched, cx.adopt_counter(other)?)));
+                answer.send(counters.is_ok()).unwrap();
+                if let Ok(counters) = counters {
+                    self.counters = Some(counters);
+                    self.open += 1;
+                    cx.watch(counters.0, COUNTER);
+                }
+            }
+            Order::Unwatch => cx.close(self.counters.unwrap().0),
             Order::Detach(answer) => answer.send(cx.detach(self.door.unwrap()).is_some()).unwrap(),
         }
     }
@@ -89,6 +107,14 @@ impl Frontend for Echo {
                 cx.recycle_list(&mut list);
             }
             Event::Accepted { result, .. } => self.told.send(format!("closed {}", result.is_err())).unwrap(),
+            Event::Signalled { token: COUNTER, result: Ok(()) } => {
+                let (watched, other) = self.counters.unwrap();
+                self.open += 2;
+                cx.watch(watched, COUNTER);
+                cx.signal(other, COUNTER);
+            }
+            Event::Signalled { .. } => self.told.send("unwatched".into()).unwrap(),
+            Event::SignalSent { token } => assert_eq!(token, COUNTER),
             Event::CalledAgain => unreachable!("nothing asks for it"),
         }
     }
@@ -104,7 +130,8 @@ impl Frontend for Echo {
     }
 
     fn stop(&mut self, cx: &mut Context) {
-        self.door.into_iter().chain(self.connection).for_each(|socket| cx.close(socket));
+        let counters = self.counters.into_iter().flat_map(|(watched, other)| [watched, other]);
+        self.door.into_iter().chain(self.connection).chain(counters).for_each(|socket| cx.close(socket));
     }
 
     fn is_idle(&self) -> bool {
@@ -133,7 +160,7 @@ impl Rig {
         let listener = Some(UnixListener::bind(path("socket")).unwrap().into());
         let (tell, told) = mpsc::channel();
         let (handle, inbox) = mailbox().unwrap();
-        let echo = Echo { listener, door: None, connection: None, told: tell, open: 0 };
+        let echo = Echo { listener, door: None, connection: None, counters: None, told: tell, open: 0 };
         let thread = builder.spawn(echo, inbox).unwrap();
         Self { directory, handle, thread, told }
     }
@@ -186,6 +213,36 @@ fn closing_ends_what_is_in_flight() {
     rig.hear("end 0");
     rig.handle.stop(LONG).unwrap();
     rig.hear("closed true");
+    rig.thread.join().unwrap();
+}
+
+#[test]
+fn counters_are_watched_and_added_to_whatever_their_flags() {
+    let counter = || std::fs::File::from(OwnedFd::from(crate::sys::eventfd().unwrap()));
+    let rig = Rig::new();
+    let watch = |watched: &std::fs::File, other: &std::fs::File| {
+        let (answer, answered) = mpsc::channel();
+        let [watched, other] = [watched, other].map(|file| file.try_clone().unwrap().into());
+        rig.handle.frontend(Order::Watch(watched, other, answer)).unwrap();
+        answered.recv_timeout(LONG).unwrap()
+    };
+    assert!(!watch(&std::fs::File::open("/dev/zero").unwrap(), &counter()), "no counter");
+    for nonblocking in [false, true] {
+        let (mut ours, mut theirs) = (counter(), counter());
+        if nonblocking {
+            crate::sys::set_nonblocking_for_test(&ours);
+        }
+        assert!(watch(&ours, &theirs));
+        for _ in 0..3 {
+            ours.write_all(&5_u64.to_ne_bytes()).unwrap();
+            let mut count = [0; 8];
+            theirs.read_exact(&mut count).unwrap();
+            assert_eq!(u64::from_ne_bytes(count), 1);
+        }
+        rig.handle.frontend(Order::Unwatch).unwrap();
+        rig.hear("unwatched");
+    }
+    rig.handle.stop(LONG).unwrap();
     rig.thread.join().unwrap();
 }
 

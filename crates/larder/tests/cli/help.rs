@@ -18,6 +18,10 @@ fn help_names_every_command_and_option() {
     for word in ["--config", "/etc/larder/larder.toml", "--check", "SIGTERM"] {
         assert!(help.contains(word), "{word}: {help}");
     }
+    let help = stdout(&["volume", "show", "--help"]);
+    for word in ["QEMU", "libvirt", "Cloud Hypervisor", "--config"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
     let help = stdout(&["cache", "--help"]);
     for word in [
         "format",

@@ -12,3 +12,4 @@ mod simulate;
 mod startup_errors;
 mod tenants;
 mod trace;
+mod volume;
