@@ -57,7 +57,7 @@ fn part(text: &mut String, title: &str, lines: &str) {
     // Writing to a String cannot fail.
     let _ = writeln!(text, "\n  {title}");
     for line in lines.lines() {
-        let _ = writeln!(text, "    {line}");
+        let _ = writeln!(text, "{}", format_args!("    {line}").to_string().trim_end());
     }
 }
 
