@@ -48,14 +48,10 @@ pub(super) fn start(
     let body = move || {
         let handler = Arc::new(Mutex::new(Hypervisor { link: &link, state }));
         let mut requests = BackendReqHandler::from_stream(stream, handler);
+        // A request that fails ends the connection: where the hypervisor waits for more than an acknowledgement, it would wait for ever.
         let error = loop {
-            match requests.handle_request() {
-                Ok(()) => {}
-                // It was answered, and the hypervisor decides what to do about it.
-                Err(Error::ReqHandlerError(error)) => {
-                    tracing::warn!(volume = name, %error, "a hypervisor's request failed")
-                }
-                Err(error) => break error,
+            if let Err(error) = requests.handle_request() {
+                break error;
             }
         };
         if !matches!(error, Error::Disconnected | Error::PartialMessage | Error::SocketBroken(_)) {
