@@ -19,12 +19,15 @@ use crate::{
     Layout, Measured, Objective, Profile, Static, Tenant, WritePolicy,
 };
 use budget::{Pace, Part};
+use gate::Gate;
 use observer::Observer;
 
 mod budget;
+mod gate;
 mod observer;
 
 pub use budget::WriteBudget;
+pub use gate::Kind;
 
 /// Blocks of a tenant that are looked at, at most.
 pub const SAMPLE_BLOCKS: u32 = 1 << 12;
@@ -37,6 +40,12 @@ const EARLY: [f64; 4] = [1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 2.0];
 
 /// Looks at the tenants' rates in an epoch.
 const LOOKS: f64 = 16.0;
+
+/// What is left of what was offered to the SSD until the last look: about an epoch counts.
+const FADE: f64 = 1.0 - 1.0 / LOOKS;
+
+/// Of the ages of blocks that are told apart the youngest is such a part of an epoch.
+const UNITS: f64 = 64.0;
 
 /// What the loop knows of the cache from the start.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,6 +124,8 @@ pub struct ControlLoop {
     pace: Option<Pace>,
     /// What each tenant may write, where there is a budget.
     parts: Vec<Part>,
+    /// What deserves to be written, where there is a budget and the method prices writes.
+    gate: Option<Gate>,
     /// When the next whole epoch ends.
     epoch_end: f64,
     /// Decisions before that, in rising order.
@@ -143,6 +154,9 @@ impl ControlLoop {
         let positions = vec![absent; tenants.len()];
         let pace = config.budget.map(|budget| Pace::new(budget, config.block_bytes));
         let parts = vec![Part::default(); tenants.len()];
+        let gate = (config.budget.is_some() && profile.prices_writes).then(|| {
+            Gate::new(tenants.len(), config.cache_blocks, config.nominal, config.epoch_seconds / UNITS)
+        });
         let epoch_end = config.epoch_seconds;
         let look = if profile.learns_quickly { epoch_end / LOOKS } else { f64::INFINITY };
         let early = Vec::new();
@@ -155,6 +169,7 @@ impl ControlLoop {
             positions,
             pace,
             parts,
+            gate,
             epoch_end,
             early,
             look,
@@ -178,6 +193,9 @@ impl ControlLoop {
             };
             position.decision.mode.caching = self.profile.mode.caching;
             self.observers[tenant].restart(now);
+            if let Some(gate) = &mut self.gate {
+                gate.restart(tenant, now);
+            }
         }
         self.learn_quickly(now);
         let constraints = self.constraints(self.config.epoch_seconds);
@@ -250,6 +268,9 @@ impl ControlLoop {
         if let Some(observer) = self.observers.get_mut(tenant) {
             observer.written_back(blocks, seconds);
         }
+        if let Some(gate) = &mut self.gate {
+            gate.waited(tenant, seconds);
+        }
     }
 
     /// Blocks of a tenant were written to the SSD.
@@ -268,9 +289,39 @@ impl ControlLoop {
 
     /// May blocks of a tenant be written to the SSD at `now`, or is the budget, or its part of it, used up for the time being?
     #[inline]
-    pub fn may_write(&self, tenant: usize, now: f64) -> bool {
+    fn may_write(&self, tenant: usize, now: f64) -> bool {
         let Some(pace) = &self.pace else { return true };
         pace.open(now) && self.parts.get(tenant).is_none_or(|part| part.open(now))
+    }
+
+    /// A tenant's request for these blocks comes at `now`: of which kind it is, and whether what misses of it may be written to the SSD.
+    pub fn ask(&mut self, tenant: usize, write: bool, keys: &[u64], now: f64) -> (Kind, bool) {
+        let may = self.may_write(tenant, now);
+        match &mut self.gate {
+            Some(gate) => {
+                let (kind, enters) = gate.ask(tenant, write, keys, now);
+                (kind, enters && may)
+            }
+            None => (Kind::default(), may),
+        }
+    }
+
+    /// A request of a `kind` that was told by [`Self::ask`] was served, took so many seconds, and wrote so many blocks to the SSD, or would have.
+    #[inline]
+    pub fn offered(&mut self, tenant: usize, kind: Kind, by: ServedBy, blocks: u64, seconds: f64) {
+        if let Some(gate) = &mut self.gate {
+            gate.served(tenant, kind, by, blocks, seconds);
+        }
+    }
+
+    /// Price what is offered to the SSD.
+    fn price(&mut self, now: f64) {
+        let (Some(gate), Some(pace)) = (&mut self.gate, &self.pace) else { return };
+        let write = |position: &Position| position.present.then_some(position.decision.mode.write);
+        let writes: Vec<_> = self.positions.iter().map(write).collect();
+        // By then all that the cache holds has been written over.
+        let stay = f64::from(self.config.cache_blocks) / pace.even().max(f64::MIN_POSITIVE);
+        gate.price(now, pace.rate(now, self.config.epoch_seconds), stay, FADE, &writes);
     }
 
     /// Blocks that may be written to the SSD at `now`, for those who write many at once.
@@ -310,6 +361,7 @@ impl ControlLoop {
         if now < self.look {
             return;
         }
+        self.price(now);
         self.look = now + self.config.epoch_seconds / LOOKS;
         let mut changed = false;
         for (observer, position) in self.observers.iter_mut().zip(&self.positions) {
@@ -340,8 +392,10 @@ impl ControlLoop {
         let found: Vec<_> = (0..self.tenants.len()).map(|at| self.find(at, now, usages, whole)).collect();
         let next = self.decision_seconds() - now;
         let constraints = self.constraints(if next.is_finite() { next } else { self.config.epoch_seconds });
+        // Where writes have their price, all ways to run a partition keep to the budget.
+        let unpriced = self.pace.as_ref().filter(|_| self.gate.is_none());
         let constraints = Constraints {
-            ssd_writes_per_second: self.pace.as_ref().map(|pace| pace.rate(now, constraints.epoch_seconds)),
+            ssd_writes_per_second: unpriced.map(|pace| pace.rate(now, constraints.epoch_seconds)),
             ..constraints
         };
         let decided = {
@@ -351,7 +405,9 @@ impl ControlLoop {
         let decided = decided.map(|(there, decisions)| {
             for (at, decision) in there.into_iter().zip(decisions) {
                 let rate = decision.predicted.map(|predicted| predicted.ssd_writes_per_second);
-                self.parts[at] = Part::new(rate, now, self.config.epoch_seconds);
+                if self.gate.is_none() {
+                    self.parts[at] = Part::new(rate, now, self.config.epoch_seconds);
+                }
                 self.positions[at].decision = decision;
             }
         });
@@ -386,9 +442,10 @@ impl ControlLoop {
         self.observers.get(tenant).map(Observer::measured).unwrap_or_default()
     }
 
-    /// Bytes of memory that monitors and analyzers hold.
+    /// Bytes of memory that monitors and analyzers hold, and what prices writes.
     pub fn memory_bytes(&self) -> usize {
-        self.observers.iter().map(Observer::memory_bytes).sum()
+        self.observers.iter().map(Observer::memory_bytes).sum::<usize>()
+            + self.gate.as_ref().map_or(0, Gate::memory_bytes)
     }
 
     fn find(&mut self, at: usize, now: f64, usages: &[CacheUse], whole: bool) -> Option<Findings> {

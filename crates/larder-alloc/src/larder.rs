@@ -13,6 +13,8 @@
 //! - What nobody gains from is given away all the same (`spare`).
 //!
 //! A quota is what a tenant gets back, not what it is held to: what it does not use, others do ([`Layout::Lending`]).
+//!
+//! The loop ([`crate::control`]) prices SSD writes for it, and then gives no rate of them ([`Profile::prices_writes`]): sizes are chosen as if there were no budget. Where a rate is given it is kept to.
 
 mod hysteresis;
 mod memory;
@@ -67,6 +69,7 @@ impl Allocator for Larder {
             memory: 0.5,
             learns_quickly: true,
             bypass_sequential_bytes: Some(BYPASS_BYTES),
+            prices_writes: true,
             ..Profile::default()
         }
     }

@@ -65,6 +65,9 @@ pub struct Profile {
     /// From so many bytes of a tenant's sequential stream of reads on, what the stream reads does not enter the cache; what is resident is hit all the same.
     /// None, as with all allocators so far: streams enter like other reads.
     pub bypass_sequential_bytes: Option<u64>,
+    /// Where SSD writes are limited, what saves most for each block written enters, and the allocator is told of no limit. Otherwise whatever comes first enters, and the
+    /// allocator has to heed the limit.
+    pub prices_writes: bool,
 }
 
 impl Default for Profile {
@@ -80,6 +83,7 @@ impl Default for Profile {
             memory: 0.0,
             learns_quickly: false,
             bypass_sequential_bytes: None,
+            prices_writes: false,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A request's way through cache and devices.
 
-use larder_alloc::control::ServedBy;
+use larder_alloc::control::{Kind, ServedBy};
 use larder_locality::Op as BlockOp;
 use larder_policy::trial::{Action, Outcome};
 use larder_trace::{Request, RequestKind};
@@ -23,15 +23,20 @@ impl<S: Source> Run<'_, S> {
         };
         self.cut(tenant, request)?;
         self.monitor(tenant, op);
-        let over = !self.control.may_write(tenant, self.seconds());
-        let closed = over || (action == Action::Read && self.bypasses(tenant, request));
+        let (kind, may) = match action {
+            Action::Read | Action::Write => {
+                self.control.ask(tenant, action == Action::Write, &self.buffer, self.seconds())
+            }
+            Action::Discard | Action::Flush => (Kind::default(), true),
+        };
+        let closed = !may || (action == Action::Read && self.bypasses(tenant, request));
         self.traffic.clear();
         let access = Access { tenant, action, keys: &self.buffer, closed };
         self.store.access(&access, &self.owners, &mut self.traffic);
         debug_assert!(self.store.holds_no_more_than_there_is());
         let done = match action {
-            Action::Read => self.read(tenant),
-            Action::Write => self.write(tenant),
+            Action::Read => self.read(tenant, kind),
+            Action::Write => self.write(tenant, kind),
             Action::Discard | Action::Flush => return Ok(self.now),
         };
         Ok(done)
@@ -86,7 +91,7 @@ impl<S: Source> Run<'_, S> {
         *bytes >= limit
     }
 
-    fn read(&mut self, tenant: usize) -> u64 {
+    fn read(&mut self, tenant: usize, kind: Kind) -> u64 {
         let (now, mut done) = (self.now, self.now);
         let (hits, entered) = (self.traffic.count(Outcome::Hit), self.traffic.count(Outcome::Entered));
         let blocks = self.buffer.len() as u64;
@@ -108,10 +113,11 @@ impl<S: Source> Run<'_, S> {
         count.read_requests += 1;
         self.written_to_ssd(tenant, entered);
         let by = if hits == blocks { ServedBy::ReadHit } else { ServedBy::ReadMiss };
+        self.control.offered(tenant, kind, by, blocks - hits, (done - now) as f64 / 1e9);
         self.done(tenant, by, done, waited)
     }
 
-    fn write(&mut self, tenant: usize) -> u64 {
+    fn write(&mut self, tenant: usize, kind: Kind) -> u64 {
         let (now, mut done) = (self.now, self.now);
         let blocks = self.buffer.len() as u64;
         let to_ssd = blocks - self.traffic.count(Outcome::Passed);
@@ -133,6 +139,7 @@ impl<S: Source> Run<'_, S> {
         count.ssd_writes.guest_write += to_ssd;
         self.written_to_ssd(tenant, to_ssd);
         let by = if to_backing == 0 { ServedBy::CachedWrite } else { ServedBy::BackingWrite };
+        self.control.offered(tenant, kind, by, blocks, (done - now) as f64 / 1e9);
         self.done(tenant, by, done, waited)
     }
 

@@ -1,0 +1,330 @@
+//! What a tenant's requests are worth, by kind: seconds saved for each block written to the SSD.
+//!
+//! A write that the SSD takes in place of the backing saves what the one takes less than the other, at once. And whatever brings a block in saves what the reads to come take less, until the
+//! block is written anew or leaves. The latter is learned from a sample of the tenant's blocks, whether they are resident or not: each access gives its block a *life* that ends with
+//! the next one. Counted over age, as in the life tables of insurers, lives that have not ended yet tell as much as those that have: a cache that is cold says what its blocks
+//! will be worth before most of them were read again.
+
+use std::collections::BTreeMap;
+
+use super::super::ServedBy;
+use super::seen::spread;
+use crate::{Latencies, WritePolicy};
+
+/// Sizes that are told apart: 1, 2, up to 4, up to 8 … blocks.
+const SIZES: usize = 8;
+
+/// Kinds of requests.
+pub(super) const KINDS: usize = SIZES * 4;
+
+/// What a request is like: a read or a write, of about so many blocks, most of which were accessed lately or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kind {
+    write: bool,
+    size: u8,
+    seen: bool,
+}
+
+impl Kind {
+    pub(super) fn of(write: bool, blocks: usize, seen: bool) -> Self {
+        let size = blocks.max(1).next_power_of_two().trailing_zeros().min(SIZES as u32 - 1);
+        Self { write, size: size as u8, seen }
+    }
+
+    /// All kinds, in the order of their indices.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let size = |at: usize| (at / 2 % SIZES) as u8;
+        (0..KINDS).map(move |at| Self { write: at >= KINDS / 2, size: size(at), seen: at % 2 == 1 })
+    }
+
+    pub(super) fn index(self) -> usize {
+        usize::from(self.write) * 2 * SIZES + usize::from(self.size) * 2 + usize::from(self.seen)
+    }
+
+    fn size(self) -> usize {
+        self.size.into()
+    }
+}
+
+/// Blocks of a sample, at most.
+const SAMPLE: usize = 1 << 13;
+
+/// Ages that are told apart, each up to twice the one before.
+const AGES: usize = 18;
+
+/// A guess counts for as much as so many requests that were measured.
+const GUESSED: f64 = 16.0;
+
+/// An age is known when so many blocks have passed through it.
+const ENOUGH: f64 = 4.0;
+
+/// What the reads after the next one save counts so much: the block may have left before.
+const LATER: f64 = 0.9;
+
+/// Lives are remembered so many times as long as rates.
+const LONGER: f64 = 8.0;
+
+/// What became of sampled blocks at an age.
+#[derive(Clone, Copy, Debug, Default)]
+struct Age {
+    /// Seconds that blocks were of this age.
+    lived: f64,
+    /// Lives that ended at this age.
+    ended: f64,
+    /// Seconds saved by those that a read ended.
+    saved: f64,
+}
+
+/// A block of the sample: of what kind its last access was, and when.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    kind: u8,
+    since: f64,
+}
+
+/// Counts of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    /// Blocks that were written to the SSD, or would have been.
+    offered: f64,
+    requests: f64,
+    /// Blocks of these requests.
+    blocks: f64,
+    lives: [Age; AGES],
+}
+
+/// Requests and what they took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Took {
+    requests: f64,
+    seconds: f64,
+}
+
+/// The ledger of one tenant.
+#[derive(Clone, Debug)]
+pub(super) struct Ledger {
+    counts: Vec<Count>,
+    /// Seconds in which that was counted.
+    seconds: f64,
+    /// By what served them ([`ServedBy`]) and size.
+    took: [[Took; SIZES]; 4],
+    /// Blocks that the SSD took in place of the backing, and seconds that requests waited since dirty blocks had to leave.
+    taken: f64,
+    waited: f64,
+    sample: BTreeMap<u64, Known>,
+    /// A block is looked at if its spread key is no higher.
+    limit: u64,
+    /// Seconds of the first age.
+    unit: f64,
+    /// Until when the lives of the sample are counted.
+    counted: f64,
+    /// What a block of a read saves if it is resident, by size of the request.
+    read_saves: [f64; SIZES],
+    /// What is saved by the reads to come of a block that is resident after a request, by kind.
+    later: [f64; KINDS],
+    worth: [f64; KINDS],
+}
+
+impl Ledger {
+    /// A ledger at `now` that tells ages apart from `unit` seconds on.
+    pub(super) fn new(unit: f64, now: f64) -> Self {
+        Self {
+            counts: vec![Count::default(); KINDS],
+            seconds: 0.0,
+            took: Default::default(),
+            taken: 0.0,
+            waited: 0.0,
+            sample: BTreeMap::new(),
+            limit: u64::MAX,
+            unit,
+            counted: now,
+            read_saves: [0.0; SIZES],
+            later: [0.0; KINDS],
+            worth: [0.0; KINDS],
+        }
+    }
+
+    /// A request.
+    pub(super) fn observe(&mut self, kind: Kind, keys: &[u64], now: f64) {
+        let count = &mut self.counts[kind.index()];
+        count.requests += 1.0;
+        count.blocks += keys.len() as f64;
+        for &key in keys {
+            if spread(key) <= self.limit {
+                self.look(kind, key, now);
+            }
+        }
+        while self.sample.len() > SAMPLE {
+            self.limit /= 2;
+            let limit = self.limit;
+            self.sample.retain(|&key, _| spread(key) <= limit);
+        }
+    }
+
+    /// A block of the sample is accessed: the life that its last access gave it ends, and another begins.
+    fn look(&mut self, kind: Kind, key: u64, now: f64) {
+        let known = self.sample.insert(key, Known { kind: kind.index() as u8, since: now });
+        let Some(Known { kind: before, since }) = known else { return };
+        let age = age(since, now, self.unit);
+        let life = &mut self.counts[usize::from(before)].lives[age];
+        life.lived += now - since.max(self.counted);
+        life.ended += 1.0;
+        if !kind.write {
+            life.saved += self.read_saves[kind.size()] + LATER * self.later[kind.index()];
+        }
+    }
+
+    /// A request was served: so many blocks were written to the SSD, or would have been.
+    pub(super) fn served(&mut self, kind: Kind, by: ServedBy, offered: u64, seconds: f64) {
+        self.counts[kind.index()].offered += offered as f64;
+        let took = &mut self.took[by as usize][kind.size()];
+        took.requests += 1.0;
+        took.seconds += seconds;
+        self.taken += if by == ServedBy::CachedWrite { offered as f64 } else { 0.0 };
+    }
+
+    /// A request waited so long for dirty blocks that had to be written back.
+    pub(super) fn waited(&mut self, seconds: f64) {
+        self.waited += seconds;
+    }
+
+    /// Count what is under way, and find what everything is worth for a tenant with this write policy, where blocks stay for `stay` seconds from their last access on.
+    pub(super) fn value(&mut self, now: f64, stay: f64, write: WritePolicy, nominal: &Latencies) {
+        for known in self.sample.values() {
+            let age = age(known.since, now, self.unit);
+            let life = &mut self.counts[usize::from(known.kind)].lives[age];
+            life.lived += now - known.since.max(self.counted);
+        }
+        self.seconds += now - self.counted;
+        self.counted = now;
+        // Each block that the SSD takes has to be written back some time.
+        let wait = self.waited / self.taken.max(1.0);
+        let at_once = matches!(write, WritePolicy::WriteBack | WritePolicy::WriteOnly);
+        for kind in Kind::all() {
+            let (at, size) = (kind.index(), kind.size());
+            let Count { requests, blocks, lives, .. } = &self.counts[at];
+            let blocks = if *requests > 0.0 { blocks / requests } else { (1u64 << size) as f64 };
+            let saves = match kind.write {
+                true => {
+                    self.takes(ServedBy::BackingWrite, size, nominal.backing_write)
+                        - self.takes(ServedBy::CachedWrite, size, nominal.cached_write)
+                }
+                false => {
+                    self.takes(ServedBy::ReadMiss, size, nominal.read_miss)
+                        - self.takes(ServedBy::ReadHit, size, nominal.read_hit)
+                }
+            };
+            let saves = saves.max(0.0) / blocks;
+            // Of what is not known a read is expected, if it was read.
+            let expected = if kind.write { 0.0 } else { saves };
+            self.later[at] = value_of(lives, self.unit, stay, expected);
+            self.worth[at] = self.later[at] + if kind.write && at_once { saves - wait } else { 0.0 };
+            if !kind.write {
+                self.read_saves[size] = saves;
+            }
+        }
+    }
+
+    /// Mean seconds of requests.
+    fn takes(&self, by: ServedBy, size: usize, guess: f64) -> f64 {
+        let Took { requests, seconds } = self.took[by as usize][size];
+        (seconds + guess * GUESSED) / (requests + GUESSED)
+    }
+
+    /// Seconds saved for each block written to the SSD.
+    pub(super) fn worth(&self, kind: Kind) -> f64 {
+        self.worth[kind.index()]
+    }
+
+    /// Blocks per second that would be written if everything entered.
+    pub(super) fn offered(&self, kind: Kind) -> f64 {
+        if self.seconds > 0.0 { self.counts[kind.index()].offered / self.seconds } else { 0.0 }
+    }
+
+    /// What was counted so far weighs this much from now on.
+    pub(super) fn fade(&mut self, factor: f64) {
+        let slowly = 1.0 - (1.0 - factor) / LONGER;
+        for count in &mut self.counts {
+            for one in [&mut count.offered, &mut count.requests, &mut count.blocks] {
+                *one *= factor;
+            }
+            for age in &mut count.lives {
+                age.lived *= slowly;
+                age.ended *= slowly;
+                age.saved *= slowly;
+            }
+        }
+        for took in self.took.iter_mut().flatten() {
+            took.requests *= factor;
+            took.seconds *= factor;
+        }
+        self.seconds *= factor;
+        self.taken *= factor;
+        self.waited *= factor;
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.counts.capacity() * size_of::<Count>() + self.sample.len() * size_of::<(u64, Known)>()
+    }
+}
+
+/// Which age a life has.
+fn age(since: f64, now: f64, unit: f64) -> usize {
+    let units = ((now - since) / unit) as u64;
+    (u64::BITS - units.leading_zeros()).min(AGES as u32 - 1) as usize
+}
+
+/// What is saved by the end of a life, if it ends within `stay` seconds.
+///
+/// Ages of which nothing is known are like the last that is known, or such that a read that saves `expected` may come at any moment of the stay, whatever is more.
+fn value_of(lives: &[Age; AGES], unit: f64, stay: f64, expected: f64) -> f64 {
+    let (mut value, mut alive, mut from) = (0.0, 1.0, 0.0);
+    let mut last = Ends::default();
+    for (age, life) in lives.iter().enumerate() {
+        let whole = if age == 0 { unit } else { unit * (1u64 << (age - 1)) as f64 };
+        let width = whole.min(stay - from);
+        if width <= 0.0 {
+            break;
+        }
+        let ends = match life.lived >= ENOUGH * whole || life.ended >= ENOUGH {
+            true => {
+                last = Ends::of(life);
+                last
+            }
+            false => last.or_expected(expected, stay),
+        };
+        let survive = (-ends.per_second * width).exp();
+        value += alive * (1.0 - survive) * ends.save;
+        alive *= survive;
+        from += whole;
+    }
+    value
+}
+
+/// How lives of an age end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    per_second: f64,
+    /// Seconds that one saves in the mean.
+    save: f64,
+}
+
+impl Ends {
+    fn of(life: &Age) -> Self {
+        // Lives that all end as soon as they are of this age last no time at it.
+        let per_second = life.ended / life.lived.max(f64::MIN_POSITIVE);
+        Self { per_second, save: if life.ended > 0.0 { life.saved / life.ended } else { 0.0 } }
+    }
+
+    /// The same, or a read that saves `expected` at any moment of the stay, whichever saves more.
+    fn or_expected(self, expected: f64, stay: f64) -> Self {
+        if self.per_second * self.save >= expected / stay {
+            return self;
+        }
+        let per_second = self.per_second.max(1.0 / stay);
+        Self { per_second, save: expected / stay / per_second }
+    }
+}
+
+#[cfg(test)]
+mod tests;

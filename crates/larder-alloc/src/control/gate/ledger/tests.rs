@@ -1,0 +1,101 @@
+//! What lives are worth.
+
+use super::*;
+
+const NOMINAL: Latencies =
+    Latencies { read_hit: 1e-3, read_miss: 5e-3, cached_write: 1e-3, backing_write: 3e-3, write_back: 0.0 };
+
+fn lives(lived: f64, ended: f64, saved: f64) -> [Age; AGES] {
+    let mut lives = [Age::default(); AGES];
+    for (age, life) in lives.iter_mut().enumerate() {
+        let width = if age == 0 { 1.0 } else { f64::from(1 << (age - 1)) };
+        *life = Age { lived: lived * width, ended: ended * width, saved: saved * width };
+    }
+    lives
+}
+
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-9 + 1e-6 * other.abs()
+}
+
+#[test]
+fn ends_that_come_at_any_moment() {
+    // One life in a hundred ends in a second; half of the ends are reads that save 8.
+    let lives = lives(100.0, 1.0, 4.0);
+    for stay in [0.5, 3.0, 100.0, 1000.0] {
+        let expected = 4.0 * (1.0 - f64::exp(-stay / 100.0));
+        assert!(near(value_of(&lives, 1.0, stay, 7.0), expected), "{stay}");
+    }
+}
+
+#[test]
+fn of_what_is_not_known_a_read_is_expected() {
+    let unknown = [Age::default(); AGES];
+    let part = 1.0 - f64::exp(-1.0);
+    assert!(near(value_of(&unknown, 1.0, 50.0, 6.0), 6.0 * part));
+    assert_eq!(value_of(&unknown, 1.0, 50.0, 0.0), 0.0);
+    // Nothing ever ended: then nothing will, as far as is known.
+    assert_eq!(value_of(&lives(100.0, 0.0, 0.0), 1.0, 50.0, 6.0), 0.0);
+    // The first 16 seconds are known: what comes then is like them.
+    let mut young = lives(100.0, 1.0, 4.0);
+    young[5..].fill(Age::default());
+    assert!(near(value_of(&young, 1.0, 50.0, 0.0), value_of(&lives(100.0, 1.0, 4.0), 1.0, 50.0, 0.0)));
+}
+
+#[test]
+fn ages_double() {
+    assert_eq!(
+        [0.0, 0.9, 1.0, 1.9, 2.0, 3.9, 4.0, 1e9].map(|now| age(0.0, now, 1.0)),
+        [0, 0, 1, 1, 2, 2, 3, 17]
+    );
+}
+
+#[test]
+fn kinds_have_their_numbers() {
+    assert!(Kind::all().map(Kind::index).eq(0..KINDS));
+    let size = |blocks| Kind::of(true, blocks, false).size();
+    assert_eq!([1, 2, 3, 4, 5, 64, 65, 5000].map(size), [0, 1, 2, 2, 3, 6, 7, 7]);
+}
+
+#[test]
+fn only_write_back_saves_a_write_at_once() {
+    let worth = |write| {
+        let mut ledger = Ledger::new(1.0, 0.0);
+        let kind = Kind::of(true, 2, false);
+        ledger.observe(kind, &[1, 2], 0.0);
+        ledger.served(kind, ServedBy::BackingWrite, 2, NOMINAL.backing_write);
+        ledger.value(1.0, 100.0, write, &NOMINAL);
+        (ledger.worth(kind), ledger.offered(kind))
+    };
+    assert_eq!(worth(WritePolicy::WriteBack), (1e-3, 2.0));
+    assert_eq!(worth(WritePolicy::WriteThrough), (0.0, 2.0));
+}
+
+#[test]
+fn a_block_that_is_read_again_and_again_is_worth_more_than_one_that_is_written_anew() {
+    let mut ledger = Ledger::new(0.25, 0.0);
+    let (read, write) = (Kind::of(false, 1, true), Kind::of(true, 1, true));
+    for second in 1..200u64 {
+        for key in 0..10 {
+            ledger.observe(read, &[key], second as f64);
+            ledger.observe(write, &[1000 + key], second as f64);
+        }
+        ledger.value(second as f64 + 0.5, 20.0, WritePolicy::WriteThrough, &NOMINAL);
+    }
+    // All reads are followed by another, which saves 4 ms, and that is so again: no more than ten of them, and some of these are known by now.
+    assert!((0.01..0.04).contains(&ledger.worth(read)), "{}", ledger.worth(read));
+    assert_eq!(ledger.worth(write), 0.0);
+}
+
+#[test]
+fn the_sample_is_bounded_and_stands_for_all() {
+    let mut ledger = Ledger::new(0.25, 0.0);
+    let read = Kind::of(false, 1, false);
+    for at in 0..200_000u64 {
+        ledger.observe(read, &[at % 100_000], at as f64 / 1e4);
+    }
+    ledger.value(20.0, 100.0, WritePolicy::WriteBack, &NOMINAL);
+    assert!(ledger.sample.len() <= SAMPLE && ledger.sample.len() > SAMPLE / 4, "{}", ledger.sample.len());
+    let ended: f64 = ledger.counts[read.index()].lives.iter().map(|age| age.ended).sum();
+    assert!(ended > 1000.0, "{ended}");
+}
