@@ -16,10 +16,11 @@ impl Engine {
         }
         let staged: u64 = self.stages.iter().map(|(_, &bytes)| u64::from(bytes)).sum();
         assert_eq!(staged, self.stage_bytes, "staging bytes are counted");
+        assert_eq!(self.parts.iter().filter(|(_, part)| part.guest.is_none()).count(), self.alone);
         assert_eq!(self.volumes.iter().map(|v| v.fills.len()).sum::<usize>(), self.fills.len());
         self.check_dirty();
         self.check_cleaned();
-        if self.guests.is_empty() && self.fills.is_empty() && !self.is_cleaning() {
+        if !self.has_guests() && self.fills.is_empty() && !self.is_cleaning() {
             self.check_idle();
         }
     }

@@ -28,6 +28,7 @@
 //! whole blocks and verified, and a write of a part of a cached block is a merge (`merge.rs`).
 
 mod api;
+mod chains;
 mod check;
 mod clean;
 mod distrust;
@@ -175,6 +176,8 @@ pub struct Engine {
     /// Slots held without an entry, to be used last to first.
     free_slots: Vec<u32>,
     guests: Slab<Guest>,
+    /// Guest requests in flight that are one part.
+    alone: usize,
     parts: Slab<Part>,
     fills: Slab<Fill>,
     merges: Slab<Merge>,
@@ -224,6 +227,7 @@ impl Engine {
             pool,
             free_slots: Vec::new(),
             guests: Slab::new(),
+            alone: 0,
             parts: Slab::new(),
             fills: Slab::new(),
             merges: Slab::new(),

@@ -17,7 +17,7 @@ pub const RANGE_PART_BYTES: u64 = 16 << 20;
 /// Parts of one request that run at a time.
 pub const PARTS_MAX: u32 = 4;
 
-/// A guest request in flight.
+/// A guest request in flight that is more than one part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guest {
     pub request: Request,
@@ -30,7 +30,8 @@ pub(crate) struct Guest {
 /// A piece of a guest request that runs under one range lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    pub guest: u32,
+    /// The request that it is a piece of; `None` if it is all of it.
+    pub guest: Option<u32>,
     pub volume: VolumeId,
     pub kind: RequestKind,
     pub id: RequestId,
@@ -81,9 +82,15 @@ impl Engine {
         if request.len == 0 {
             return self.reply(request.id, Ok(()));
         }
-        let guest = Guest { request, next: request.offset, parts: 0, error: None };
-        let id = self.guests.insert(guest) as u32;
-        self.start_parts(id);
+        let end = self.part_end(&request, request.offset);
+        if end == request.offset + request.len {
+            self.alone += 1;
+            self.lock_part(new_part(None, &request, request.offset, end));
+        } else {
+            let guest = Guest { request, next: request.offset, parts: 0, error: None };
+            let id = self.guests.insert(guest) as u32;
+            self.start_parts(id);
+        }
         self.run_granted();
         self.clean();
     }
@@ -92,7 +99,13 @@ impl Engine {
     pub fn in_flight(&self) -> usize {
         let flushes: usize = self.volumes.iter().map(|v| v.flushes.in_flight()).sum();
         let waiting = self.durable.as_ref().map_or(0, |durable| durable.waiters());
-        self.guests.len() + self.fills.len() + flushes + waiting + self.flushes_in_order()
+        self.guests.len() + self.alone + self.fills.len() + flushes + waiting + self.flushes_in_order()
+    }
+
+    /// True if a request other than a flush is in flight.
+    pub(crate) fn has_guests(&self) -> bool {
+        // Each has a part at any time.
+        !self.parts.is_empty()
     }
 
     fn admissible(&self, request: &Request) -> Result<(), IoError> {
@@ -107,23 +120,30 @@ impl Engine {
         if !aligned || end > volume.bytes || too_long { Err(IoError::Invalid) } else { Ok(()) }
     }
 
+    /// Where a part of a request that starts here ends.
+    fn part_end(&self, request: &Request, start: u64) -> u64 {
+        let end = request.offset + request.len;
+        let after = |step: u64| end.min((start / step + 1) * step);
+        match request.kind {
+            RequestKind::Read => after(PART_BYTES),
+            RequestKind::Write if self.markable_bytes() >= PART_BYTES => after(PART_BYTES),
+            RequestKind::Write => after(self.markable_bytes()),
+            _ => after(RANGE_PART_BYTES.min(self.markable_bytes())),
+        }
+    }
+
     /// Start parts of a request until enough run or none is left.
     fn start_parts(&mut self, guest_id: u32) {
         loop {
-            let guest = self.guests[guest_id as usize];
-            let request = guest.request;
-            let end = request.offset + request.len;
-            if guest.parts == PARTS_MAX || guest.next == end {
+            let Guest { request, next, parts, .. } = self.guests[guest_id as usize];
+            if parts == PARTS_MAX || next == request.offset + request.len {
                 return;
             }
-            let step = if is_data(request.kind) { PART_BYTES } else { RANGE_PART_BYTES };
-            let step = step.min(self.markable_bytes());
-            let part_end = (guest.next / step * step + step).min(end);
-            let part = new_part(guest_id, &request, guest.next, part_end);
+            let part_end = self.part_end(&request, next);
             let guest = &mut self.guests[guest_id as usize];
             guest.next = part_end;
             guest.parts += 1;
-            self.lock_part(part);
+            self.lock_part(new_part(Some(guest_id), &request, next, part_end));
         }
     }
 
@@ -212,32 +232,43 @@ impl Engine {
         }
         self.leave_order(part);
         self.unlock(part.volume, Owner::Part(part_id));
-        let guest = &mut self.guests[part.guest as usize];
+        match part.guest {
+            None => {
+                self.alone -= 1;
+                self.end_guest(part, part.error);
+            }
+            Some(guest) => self.end_piece(guest, part),
+        }
+    }
+
+    /// A part of a request of several has ended.
+    fn end_piece(&mut self, guest_id: u32, part: &Part) {
+        let guest = &mut self.guests[guest_id as usize];
         guest.parts -= 1;
         guest.error = guest.error.or(part.error);
         if guest.error.is_some() {
             // What was not started yet need not be: the guest is told of the error, and may not count on any of it.
             guest.next = guest.request.offset + guest.request.len;
         }
-        self.start_parts(part.guest);
-        let guest = self.guests[part.guest as usize];
-        if guest.parts == 0 {
-            self.guests.remove(part.guest as usize);
-            self.end_guest(&guest.request, guest.error);
+        self.start_parts(guest_id);
+        if self.guests[guest_id as usize].parts == 0 {
+            let guest = self.guests.remove(guest_id as usize);
+            self.end_guest(part, guest.error);
         }
     }
 
-    fn end_guest(&mut self, request: &Request, error: Option<IoError>) {
-        let durably = request.fua && request.kind != RequestKind::Read && self.durable.is_some();
+    /// The last part of a request has ended, and the request with it.
+    fn end_guest(&mut self, part: &Part, error: Option<IoError>) {
+        let durably = part.fua && part.kind != RequestKind::Read && self.durable.is_some();
         match error {
-            Some(error) => self.reply(request.id, Err(error)),
-            None if !durably || self.is_planted(crate::Planted::FuaIgnored) => self.reply(request.id, Ok(())),
+            Some(error) => self.reply(part.id, Err(error)),
+            None if !durably || self.is_planted(crate::Planted::FuaIgnored) => self.reply(part.id, Ok(())),
             // What was written to the backing is durable, but a slot that it has overtaken is freed only after a flush.
             // Nor may what comes after it reach an ordered backing before it.
-            None if self.owes(request.volume) || self.is_ordered(request.volume) => {
-                self.flush(request.volume, request.id)
+            None if self.owes(part.volume) || self.is_ordered(part.volume) => {
+                self.flush(part.volume, part.id)
             }
-            None => self.reply_when_durable(request.volume, request.id),
+            None => self.reply_when_durable(part.volume, part.id),
         }
     }
 
@@ -250,11 +281,7 @@ impl Engine {
     }
 }
 
-fn is_data(kind: RequestKind) -> bool {
-    matches!(kind, RequestKind::Read | RequestKind::Write)
-}
-
-fn new_part(guest: u32, request: &Request, start: u64, end: u64) -> Part {
+fn new_part(guest: Option<u32>, request: &Request, start: u64, end: u64) -> Part {
     Part {
         guest,
         volume: request.volume,

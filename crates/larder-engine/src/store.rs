@@ -3,15 +3,12 @@
 //! An entry stands for one slot of the cache device for as long as this engine holds the slot. Entries live in chunked arrays and are
 //! linked by 32-bit numbers: 28 bytes for the entry, of which 12 are its node in the replacement policy, and 4 for its hash bucket. Ghosts are entries without a
 //! slot. What a hit looks at lies together: memory is what it waits for.
-//! The index is a chained hash table that grows one bucket per insertion (linear hashing; Litwin, VLDB 1980), so there is never a
-//! pause to rehash, and a lookup costs one access to the bucket and one to the entry. The buckets of neighbouring blocks lie together.
+//! The index is a chained hash table ([`Chains`]): a lookup costs one access to the bucket and one to the entry. The buckets of neighbouring blocks lie together.
 
 use crate::VolumeId;
+use crate::chains::{Chains, Links, NONE};
 use larder_policy::{Chunked, Node};
 use std::cell::Cell;
-
-/// No entry.
-const NONE: u32 = u32::MAX;
 
 /// Bits of the key word that hold the block number: 2^40 blocks of 4 KiB are 4 PiB.
 const BLOCK_BITS: u32 = 40;
@@ -21,9 +18,6 @@ const KEY_MASK: u64 = (1 << STATE_SHIFT) - 1;
 
 /// The word of an entry that is not in use: no state has this number.
 const UNUSED: u64 = u64::MAX;
-
-/// So many neighbouring blocks (as a power of two) have their buckets in one cache line: requests ask for several blocks, and the cleaner goes through them in their order.
-const RUN_BITS: u32 = 4;
 
 /// Blocks whose entries are remembered because they were found last: a request asks for its blocks several times, from its start to its end.
 const RECENT: usize = 256;
@@ -109,16 +103,33 @@ fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }
 
+#[derive(Debug)]
+struct Entries(Chunked<Entry>);
+
+impl Links for Entries {
+    #[inline]
+    fn word(&self, id: u32) -> u64 {
+        self.0[id as usize].word() & KEY_MASK
+    }
+
+    #[inline]
+    fn next(&self, id: u32) -> u32 {
+        self.0[id as usize].next
+    }
+
+    #[inline]
+    fn set_next(&mut self, id: u32, next: u32) {
+        self.0[id as usize].next = next;
+    }
+}
+
 /// Entries and index.
 #[derive(Debug)]
 pub(crate) struct Store {
-    entries: Chunked<Entry>,
-    buckets: Chunked<u32>,
+    entries: Entries,
+    chains: Chains,
     /// By the block's number modulo [`RECENT`]: the key's word and the entry that were found last, or [`UNUSED`].
     recent: Box<[Cell<(u64, u32)>]>,
-    /// Buckets below `split` were already split in this round of `round` buckets.
-    split: u64,
-    round: u64,
     unused: u32,
     used: u32,
     seed: u64,
@@ -126,10 +137,9 @@ pub(crate) struct Store {
 
 impl Store {
     pub fn new(seed: u64) -> Self {
-        let mut buckets = Chunked::new();
-        buckets.push(NONE);
         let recent = vec![Cell::new((UNUSED, NONE)); RECENT].into_boxed_slice();
-        Self { entries: Chunked::new(), buckets, recent, split: 0, round: 1, unused: NONE, used: 0, seed }
+        let (entries, chains) = (Entries(Chunked::new()), Chains::new(seed));
+        Self { entries, chains, recent, unused: NONE, used: 0, seed }
     }
 
     /// The entry of a block that has a slot.
@@ -152,9 +162,9 @@ impl Store {
         if found == word {
             return Some(id);
         }
-        let mut at = self.buckets[self.bucket_of(word)];
+        let mut at = self.chains.first(word);
         while at != NONE {
-            let entry = &self.entries[at as usize];
+            let entry = &self.entries.0[at as usize];
             if entry.word() & KEY_MASK == word {
                 recent.set((word, at));
                 return Some(at);
@@ -168,56 +178,46 @@ impl Store {
     pub fn insert(&mut self, key: BlockKey, slot: u32, state: State) -> EntryId {
         debug_assert!(self.find_any(key).is_none(), "a block has one entry");
         let word = key.pack() | (state as u64) << STATE_SHIFT;
-        let bucket = self.bucket_of(word & KEY_MASK);
-        let id = self.allocate(Entry::new(word, self.buckets[bucket], slot));
-        self.buckets[bucket] = id;
+        let id = self.allocate(Entry::new(word, NONE, slot));
+        self.chains.add(&mut self.entries, id);
         self.used += 1;
-        if u64::from(self.used) > self.buckets.len() as u64 {
-            self.split_one();
+        if self.used as usize > self.chains.len() {
+            self.chains.split_one(&mut self.entries);
         }
         id
     }
 
     /// So many more entries will come: the buckets for them are made now, while few have to move.
     pub fn reserve(&mut self, more: usize) {
-        while self.buckets.len() < self.used as usize + more {
-            self.split_one();
+        while self.chains.len() < self.used as usize + more {
+            self.chains.split_one(&mut self.entries);
         }
     }
 
     /// Keep an entry without its slot, which is returned.
     pub fn make_ghost(&mut self, id: EntryId) -> u32 {
         self.set_state(id, State::Ghost);
-        std::mem::replace(&mut self.entries[id as usize].slot, NONE)
+        std::mem::replace(&mut self.entries.0[id as usize].slot, NONE)
     }
 
     /// A ghost gets a slot.
     pub fn revive(&mut self, id: EntryId, slot: u32, state: State) {
         debug_assert_eq!(self.state(id), State::Ghost);
-        self.entries[id as usize].slot = slot;
+        self.entries.0[id as usize].slot = slot;
         self.set_state(id, state);
     }
 
     /// Remove an entry; returns its slot (no slot's number for a ghost).
     pub fn remove(&mut self, id: EntryId) -> u32 {
-        let entry = self.entries[id as usize];
-        let (next, slot) = (entry.next, entry.slot);
+        let entry = self.entries.0[id as usize];
+        let slot = entry.slot;
         let word = entry.word() & KEY_MASK;
         let recent = &self.recent[word as usize % RECENT];
         if recent.get().0 == word {
             recent.set((UNUSED, NONE));
         }
-        let bucket = self.bucket_of(word);
-        if self.buckets[bucket] == id {
-            self.buckets[bucket] = next;
-        } else {
-            let mut at = self.buckets[bucket] as usize;
-            while self.entries[at].next != id {
-                at = self.entries[at].next as usize;
-            }
-            self.entries[at].next = next;
-        }
-        self.entries[id as usize] = Entry::new(UNUSED, self.unused, slot);
+        self.chains.remove(&mut self.entries, id);
+        self.entries.0[id as usize] = Entry::new(UNUSED, self.unused, slot);
         self.unused = id;
         self.used -= 1;
         slot
@@ -232,51 +232,56 @@ impl Store {
     /// [`Self::secret_key`] of an entry's block.
     #[inline]
     pub fn secret_key_of(&self, id: EntryId) -> u64 {
-        (self.entries[id as usize].word() & KEY_MASK) ^ self.seed
+        (self.entries.0[id as usize].word() & KEY_MASK) ^ self.seed
     }
 
     pub fn key(&self, id: EntryId) -> BlockKey {
-        BlockKey::unpack(self.entries[id as usize].word() & KEY_MASK)
+        BlockKey::unpack(self.entries.0[id as usize].word() & KEY_MASK)
+    }
+
+    /// What no guest can foresee.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Entries have numbers below this, in use or not.
     pub fn numbers(&self) -> u32 {
-        self.entries.len() as u32
+        self.entries.0.len() as u32
     }
 
     /// The block of an entry by its number, if it is in use.
     pub fn key_of_number(&self, number: u32) -> Option<BlockKey> {
-        let word = self.entries[number as usize].word();
+        let word = self.entries.0[number as usize].word();
         (word != UNUSED).then(|| BlockKey::unpack(word & KEY_MASK))
     }
 
     pub fn slot(&self, id: EntryId) -> u32 {
-        self.entries[id as usize].slot
+        self.entries.0[id as usize].slot
     }
 
     /// The block's data is in another slot now.
     pub fn set_slot(&mut self, id: EntryId, slot: u32) {
-        self.entries[id as usize].slot = slot;
+        self.entries.0[id as usize].slot = slot;
     }
 
     pub fn state(&self, id: EntryId) -> State {
-        State::from_bits(self.entries[id as usize].word())
+        State::from_bits(self.entries.0[id as usize].word())
     }
 
     pub fn set_state(&mut self, id: EntryId, state: State) {
-        let entry = &mut self.entries[id as usize];
+        let entry = &mut self.entries.0[id as usize];
         entry.halves = halves((entry.word() & KEY_MASK) | (state as u64) << STATE_SHIFT);
     }
 
     /// An entry's place in its replacement policy.
     #[inline]
     pub fn node(&self, id: EntryId) -> &Node {
-        &self.entries[id as usize].node
+        &self.entries.0[id as usize].node
     }
 
     #[inline]
     pub fn node_mut(&mut self, id: EntryId) -> &mut Node {
-        &mut self.entries[id as usize].node
+        &mut self.entries.0[id as usize].node
     }
 
     /// Entries in use.
@@ -286,57 +291,22 @@ impl Store {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.entries.memory_bytes() + self.buckets.memory_bytes() + size_of_val(&*self.recent)
+        self.entries.0.memory_bytes() + self.chains.memory_bytes() + size_of_val(&*self.recent)
     }
 
     fn allocate(&mut self, entry: Entry) -> EntryId {
         match self.unused {
             NONE => {
-                self.entries.push(entry);
-                (self.entries.len() - 1) as EntryId
+                self.entries.0.push(entry);
+                (self.entries.0.len() - 1) as EntryId
             }
             id => {
-                self.unused = self.entries[id as usize].next;
-                self.entries[id as usize] = entry;
+                self.unused = self.entries.0[id as usize].next;
+                self.entries.0[id as usize] = entry;
                 id
             }
         }
     }
-
-    #[inline]
-    fn bucket_of(&self, word: u64) -> usize {
-        // The blocks of a run have buckets that lie together, each run in an order of its own: else blocks a run apart would share few buckets.
-        let run = mix((word ^ self.seed) >> RUN_BITS);
-        let hash = run << RUN_BITS | (word ^ run >> 32) & ((1 << RUN_BITS) - 1);
-        let at = hash & (self.round - 1);
-        (if at < self.split { hash & (2 * self.round - 1) } else { at }) as usize
-    }
-
-    /// Split the next bucket in turn: its entries go to it or to its new sibling, by one more bit of their hash.
-    fn split_one(&mut self) {
-        let low = self.split as usize;
-        let mut at = std::mem::replace(&mut self.buckets[low], NONE);
-        self.buckets.push(NONE);
-        self.split += 1;
-        if self.split == self.round {
-            self.round *= 2;
-            self.split = 0;
-        }
-        while at != NONE {
-            let next = self.entries[at as usize].next;
-            let bucket = self.bucket_of(self.entries[at as usize].word() & KEY_MASK);
-            self.entries[at as usize].next = std::mem::replace(&mut self.buckets[bucket], at);
-            at = next;
-        }
-    }
-}
-
-/// MurmurHash3's 64-bit finaliser: every bit of the key reaches the low bits that choose the bucket.
-#[inline]
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    x ^ (x >> 33)
 }
 
 #[cfg(test)]
@@ -385,11 +355,11 @@ mod tests {
         blocks.for_each(|n| {
             store.insert(BlockKey { volume: VolumeId(0), block: n }, 0, State::Valid);
         });
-        let chain = |bucket: usize| {
-            let next = |&id: &u32| Some(store.entries[id as usize].next).filter(|&id| id != NONE);
-            std::iter::successors(Some(store.buckets[bucket]).filter(|&id| id != NONE), next).count()
+        let chain = |first| {
+            let some = |id| (id != NONE).then_some(id);
+            std::iter::successors(some(first), |&id| some(store.entries.next(id))).count()
         };
-        (0..store.buckets.len()).map(chain).max().unwrap_or(0)
+        store.chains.heads().map(chain).max().unwrap_or(0)
     }
 
     #[test]

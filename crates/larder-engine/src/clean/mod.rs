@@ -270,7 +270,7 @@ impl Engine {
     /// Once a tick: what is dirty for too long, and all of it while nobody asks for anything.
     pub(crate) fn clean_now_and_then(&mut self) {
         self.cleaner.ticks += 1;
-        self.cleaner.idle = !std::mem::replace(&mut self.cleaner.busy, false) && self.guests.is_empty();
+        self.cleaner.idle = !std::mem::replace(&mut self.cleaner.busy, false) && !self.has_guests();
         let now = self.cleaner.ticks;
         let age = |key: BlockKey| u64::from(self.tenants[self.tenant_of(key.volume)].dirty_limits.age);
         let pieces = self.cleaner.backlog.pieces();
@@ -290,8 +290,15 @@ impl Engine {
     }
 
     /// Start what is to be written back now.
+    #[inline]
     pub(crate) fn clean(&mut self) {
-        if !self.cleaner.due || self.cache_failed || self.may_not_clean() {
+        if self.cleaner.due && self.durable.is_some() {
+            self.start_cleaning();
+        }
+    }
+
+    fn start_cleaning(&mut self) {
+        if self.cache_failed || self.may_not_clean() {
             return;
         }
         while self.cleaner.runs.len() < RUNS_MAX {
@@ -376,7 +383,7 @@ impl Engine {
         let (rest, max) =
             (usize::from(limits.rest), usize::from(limits.max).max(usize::from(limits.rest) + 1));
         let way = share.saturating_sub(rest) * RUNS_MAX / (max - rest);
-        if way < RUNS_MAX / 2 && !self.guests.is_empty() { 1 } else { way.clamp(1, RUNS_MAX) }
+        if way < RUNS_MAX / 2 && self.has_guests() { 1 } else { way.clamp(1, RUNS_MAX) }
     }
 
     /// The next block of a volume in the order of addresses, once around.

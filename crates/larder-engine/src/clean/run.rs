@@ -29,8 +29,8 @@ impl Run {
         BlockKey { volume: self.volume, block: self.first + at as u64 }
     }
 
-    fn blocks(&self) -> Vec<(BlockKey, u32)> {
-        self.slots.iter().enumerate().map(|(at, &slot)| (self.key(at), slot)).collect()
+    fn blocks(&self) -> impl Iterator<Item = (BlockKey, u32)> + '_ {
+        self.slots.iter().enumerate().map(|(at, &slot)| (self.key(at), slot))
     }
 }
 
@@ -82,11 +82,12 @@ impl Engine {
 
     /// Read the slots: neighbours in one operation.
     fn read_run(&mut self, id: u32) {
-        let slots = self.cleaner.runs[id as usize].slots.clone();
         let mut from = 0;
-        while from < slots.len() {
-            let count = slots[from..].windows(2).take_while(|pair| pair[0] + 1 == pair[1]).count() + 1;
-            self.read_slots(id, slots[from], from..from + count);
+        while let Some(slots) =
+            self.cleaner.runs[id as usize].slots.get(from..).filter(|rest| !rest.is_empty())
+        {
+            let count = slots.windows(2).take_while(|pair| pair[0] + 1 == pair[1]).count() + 1;
+            self.read_slots(id, slots[0], from..from + count);
             from += count;
         }
     }
@@ -116,7 +117,7 @@ impl Engine {
         let volume = self.cleaner.runs[id as usize].volume;
         self.note_cache_result(volume, result);
         if self.is_ordered(volume) {
-            let read = self.cleaner.runs[id as usize].blocks();
+            let read: Vec<_> = self.cleaner.runs[id as usize].blocks().collect();
             self.note_order_read(volume, result.is_ok(), &read[blocks.start as usize..blocks.end as usize]);
         }
         let mut sound = result.is_ok();
@@ -191,11 +192,11 @@ impl Engine {
         state.runs -= 1;
         match ok {
             true if hasty => {
-                let clean = self.settle_versions_of(run.volume, run.blocks());
+                let clean = self.settle_versions_of(run.volume, run.blocks().collect());
                 self.say_clean(clean);
             }
             true => state.written.extend(run.blocks()),
-            false => self.requeue(run.blocks()),
+            false => self.requeue(run.blocks().collect()),
         }
         self.cleaner.due = true;
         self.clean();

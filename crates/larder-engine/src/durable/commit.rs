@@ -12,16 +12,18 @@ const MAPS_PER_ROUND: usize = 2048;
 
 impl Engine {
     /// Say what there is to say, if nothing is under way and it is time.
+    #[inline]
     pub(crate) fn pump(&mut self) {
         let Some(durable) = &self.durable else { return };
-        if durable.phase != Phase::Idle {
-            return;
+        if durable.phase == Phase::Idle && (durable.stopping || durable.wanted > 0) {
+            self.go_on_saying();
         }
-        if durable.stopping {
-            return self.stop_step();
-        }
-        if durable.wanted > 0 {
-            self.start_round();
+    }
+
+    fn go_on_saying(&mut self) {
+        match self.durable.as_ref().is_some_and(|durable| durable.stopping) {
+            true => self.stop_step(),
+            false => drop(self.start_round()),
         }
     }
 
@@ -101,8 +103,7 @@ impl Engine {
         let region = durable.region_of(wish.block);
         let trusted = blind || durable.regions.is_trusted(wish.block.volume);
         let quiet = hasty || (trusted && durable.regions.may_map(region));
-        let mut limbo = durable.limbo.range((wish.block, 0)..=(wish.block, u32::MAX));
-        if limbo.any(|&(_, slot)| durable.slots.is_dirty(slot)) {
+        if durable.limbo.of(wish.block).any(|slot| durable.slots.is_dirty(slot)) {
             // An older version has to be freed first. The block is mapped at another time.
             return false;
         }

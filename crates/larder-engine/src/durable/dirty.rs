@@ -160,11 +160,11 @@ impl Durable {
                 Release::Now => free = Some(previous),
                 Release::Wait => {}
                 Release::Push => {
-                    self.limbo.insert((block, previous));
+                    self.limbo.insert(block, previous);
                     old = Some(previous);
                 }
                 Release::Owed => {
-                    self.limbo.insert((block, previous));
+                    self.limbo.insert(block, previous);
                     self.slots.supersede(previous);
                     old = Some(previous);
                 }
@@ -186,7 +186,7 @@ impl Durable {
 
     /// The slot holds an older version of a block that is still to be written back.
     pub(super) fn keep(&mut self, block: BlockId, slot: u32) {
-        self.limbo.insert((block, slot));
+        self.limbo.insert(block, slot);
         self.kept += 1;
     }
 
@@ -232,8 +232,10 @@ impl Durable {
 
     /// A slot that the journal maps to the block, and that nothing frees yet: the caller will.
     fn take_owed(&mut self, block: BlockId) -> Option<u32> {
-        let mut slots = self.limbo.range((block, 0)..=(block, u32::MAX)).map(|&(_, slot)| slot);
-        let owed = slots.find(|&slot| self.slots.is_owed(slot))?;
+        if self.owed.is_empty() {
+            return None;
+        }
+        let owed = self.limbo.of(block).find(|&slot| self.slots.is_owed(slot))?;
         self.slots.supersede(owed);
         self.owed.remove(&owed);
         Some(owed)
@@ -241,7 +243,7 @@ impl Durable {
 
     /// The slot has no entry any more, and the journal maps it dirty: it is freed when the backing durably has newer data.
     pub(super) fn owe(&mut self, block: BlockId, slot: u32) {
-        self.limbo.insert((block, slot));
+        self.limbo.insert(block, slot);
         self.owed.insert(slot, (block.volume, false));
     }
 
@@ -311,8 +313,7 @@ impl Durable {
     /// True if the journal durably maps no older version of a block but those that wait to be written back. Else that is seen to.
     pub(crate) fn may_write_over(&mut self, key: BlockKey, waits: impl Fn(u32) -> bool) -> bool {
         let block = self.block_id(key);
-        let mut older = self.limbo.range((block, 0)..=(block, u32::MAX)).map(|&(_, slot)| slot);
-        let leaves = older.any(|slot| !waits(slot));
+        let leaves = self.limbo.of(block).any(|slot| !waits(slot));
         if leaves {
             self.want(2);
         }

@@ -138,7 +138,7 @@ impl Engine {
 
     fn is_mapped(&self, durable: &Durable, key: BlockKey) -> bool {
         let block = durable.block_id(key);
-        let in_limbo = durable.limbo.range((block, 0)..=(block, u32::MAX)).next().is_some();
+        let in_limbo = durable.limbo.of(block).next().is_some();
         in_limbo || self.store.find(key).is_some_and(|entry| durable.slots.is_used(self.store.slot(entry)))
     }
 

@@ -21,6 +21,7 @@ mod commit;
 mod dirty;
 mod guard;
 mod latch;
+mod limbo;
 mod news;
 mod open;
 mod planted;
@@ -42,6 +43,7 @@ pub use sums::Sums;
 use crate::format::{BlockId, JournalWriter, Piece, Region, Salt, Superblock, TableWriter, Ticket};
 use crate::store::BlockKey;
 use crate::{StageId, VolumeId};
+use limbo::Limbo;
 use news::NewsDesk;
 use regions::Regions;
 use slots::SlotTable;
@@ -116,7 +118,7 @@ pub(crate) struct Durable {
     versions: Versions,
     regions: Regions,
     /// Blocks that the journal may map although they are not cached, until their `Free` is durable; with their slots.
-    limbo: BTreeSet<(BlockId, u32)>,
+    limbo: Limbo,
     /// Slots in limbo that hold versions which are still to be written back.
     kept: usize,
     /// The number of each of the engine's volumes in the volume table, and back.
@@ -221,9 +223,9 @@ impl Durable {
         self.writes as usize
     }
 
-    /// Bytes of memory held for each slot.
+    /// Bytes of memory held for slots.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.slots.memory_bytes()
+        self.slots.memory_bytes() + self.limbo.memory_bytes()
     }
 
     /// Bytes for a staging buffer.

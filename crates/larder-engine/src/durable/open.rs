@@ -4,6 +4,7 @@
 //! they are not here anyone may write to their backings. First the device is flushed, so that all that recovery has read is durable; then
 //! comes the superblock of the session, which says so. Guests wait for both.
 
+use super::limbo::Limbo;
 use super::round::superblock_piece;
 use super::slots::{Release, SlotTable};
 use super::versions::Versions;
@@ -78,7 +79,7 @@ impl Engine {
         let session = recovered.open()?;
         let (table, numbers) = number(recovered, volumes);
         let start = start_pieces(recovered, &session, &table)?;
-        self.durable = Some(Box::new(Durable::new(recovered, session, numbers, start)));
+        self.durable = Some(Box::new(Durable::new(recovered, session, numbers, start, self.store.seed())));
         let versions = recovered.versions();
         self.store.reserve(recovered.blocks().count());
         for (slot, state) in recovered.slots() {
@@ -206,6 +207,7 @@ impl Durable {
         session: Session,
         numbers: Vec<u16>,
         start: VecDeque<(Piece, Option<Superblock>)>,
+        seed: u64,
     ) -> Self {
         let volumes: BTreeMap<u16, VolumeId> = numbers.iter().copied().zip((0..).map(VolumeId)).collect();
         let mut regions = Regions::default();
@@ -220,7 +222,7 @@ impl Durable {
             slots: SlotTable::new(recovered.superblock().layout.slots()),
             versions: Versions::default(),
             regions,
-            limbo: BTreeSet::new(),
+            limbo: Limbo::new(seed),
             kept: 0,
             numbers,
             volumes,
@@ -262,7 +264,7 @@ impl Durable {
             Release::Wait => {}
             Release::Owed => self.owe(block, slot),
             Release::Push => {
-                self.limbo.insert((block, slot));
+                self.limbo.insert(block, slot);
                 self.frees.push_back(slot);
                 self.want_if_much();
             }

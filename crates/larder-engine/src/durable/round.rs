@@ -62,7 +62,7 @@ impl Durable {
         let mut freed = Vec::new();
         for slot in frees {
             self.versions.remove(slot);
-            self.limbo.remove(&(self.slots.block(slot), slot));
+            self.limbo.remove(self.slots.block(slot), slot);
             if self.slots.freed(slot) {
                 freed.push(slot);
             }

@@ -117,8 +117,8 @@ impl Durable {
         let size = u64::from(self.superblock.region_blocks);
         let at = |block| BlockId { volume: region.volume, block };
         let (first, end) = (region.region * size, (region.region + 1).saturating_mul(size));
-        let mut limbo = self.limbo.range((at(first), 0)..(at(end), 0));
-        limbo.any(|&(_, slot)| self.slots.is_used(slot) && !self.slots.is_dirty(slot))
+        let mut older = self.limbo.between(at(first), end);
+        older.any(|slot| self.slots.is_used(slot) && !self.slots.is_dirty(slot))
     }
 
     /// The journal is to forget a block that stays cached. False if the journal is full.
@@ -126,7 +126,7 @@ impl Durable {
         if !self.push(Entry::Free { slot }) {
             return false;
         }
-        self.limbo.insert((self.block_id(key), slot));
+        self.limbo.insert(self.block_id(key), slot);
         self.slots.unmap(slot);
         self.said.frees.push(slot);
         true

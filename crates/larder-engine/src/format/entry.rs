@@ -45,11 +45,11 @@ impl BlockId {
     /// The highest block number.
     pub const BLOCK_MAX: u64 = BLOCK_MASK;
 
-    pub(super) fn pack(self) -> u64 {
+    pub(crate) fn pack(self) -> u64 {
         u64::from(self.volume) << BLOCK_BITS | self.block & BLOCK_MASK
     }
 
-    pub(super) fn unpack(word: u64) -> Self {
+    pub(crate) fn unpack(word: u64) -> Self {
         Self { volume: (word >> BLOCK_BITS) as u16, block: word & BLOCK_MASK }
     }
 }
