@@ -10,7 +10,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 const RUN_BITS: u32 = 4;
 
 /// What is chained, by number.
-pub(crate) trait Links {
+pub(crate) trait Linked {
     /// An element's block, as one number.
     fn word(&self, id: u32) -> u64;
     /// The next element of the same bucket.
@@ -54,14 +54,14 @@ impl Chains {
     }
 
     /// Add an element.
-    pub fn add(&mut self, links: &mut impl Links, id: u32) {
+    pub fn add(&mut self, links: &mut impl Linked, id: u32) {
         let bucket = self.bucket_of(links.word(id));
         let first = std::mem::replace(&mut self.buckets[bucket], id);
         links.set_next(id, first);
     }
 
     /// Take an element out.
-    pub fn remove(&mut self, links: &mut impl Links, id: u32) {
+    pub fn remove(&mut self, links: &mut impl Linked, id: u32) {
         let (bucket, next) = (self.bucket_of(links.word(id)), links.next(id));
         if self.buckets[bucket] == id {
             self.buckets[bucket] = next;
@@ -75,7 +75,7 @@ impl Chains {
     }
 
     /// Split the next bucket in turn: its elements go to it or to its new sibling, by one more bit of their hash.
-    pub fn split_one(&mut self, links: &mut impl Links) {
+    pub fn split_one(&mut self, links: &mut impl Linked) {
         let low = self.split as usize;
         let mut at = std::mem::replace(&mut self.buckets[low], NONE);
         self.buckets.push(NONE);

@@ -262,6 +262,9 @@ impl Engine {
     pub fn with_hash_seed(mut self, seed: u64) -> Self {
         assert_eq!(self.store.len(), 0, "the seed comes first");
         self.store = Store::new(seed);
+        if self.tenants.iter().any(|tenant| tenant.replacement.keeps_tags()) {
+            self.store.keep_tags();
+        }
         self
     }
 

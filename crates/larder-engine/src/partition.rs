@@ -12,7 +12,7 @@ use larder_policy::any::AnyReplacement;
 use larder_policy::index::hash;
 use larder_policy::replacement::PIN_REACH;
 use larder_policy::spec::{AdmissionSpec, PolicySpec};
-use larder_policy::{Handle, List, Node, Nodes, Replacement};
+use larder_policy::{Handle, Links, List, Nodes, Replacement};
 use std::cell::RefCell;
 
 /// Slots taken from the free pool at a time.
@@ -32,13 +32,23 @@ pub(crate) struct EntryNodes<'e> {
 
 impl Nodes for EntryNodes<'_> {
     #[inline]
-    fn node(&self, handle: Handle) -> &Node {
-        self.store.node(handle)
+    fn links(&self, handle: Handle) -> &Links {
+        self.store.links(handle)
     }
 
     #[inline]
-    fn node_mut(&mut self, handle: Handle) -> &mut Node {
-        self.store.node_mut(handle)
+    fn links_mut(&mut self, handle: Handle) -> &mut Links {
+        self.store.links_mut(handle)
+    }
+
+    #[inline]
+    fn tag(&self, handle: Handle) -> u32 {
+        self.store.tag(handle)
+    }
+
+    #[inline]
+    fn tag_mut(&mut self, handle: Handle) -> &mut u32 {
+        self.store.tag_mut(handle)
     }
 
     #[inline]
@@ -133,6 +143,9 @@ impl Engine {
         let tenant = &mut self.tenants[tenant.0 as usize];
         assert_eq!(tenant.occupied(), 0, "policies are chosen before the first block enters");
         tenant.replacement = AnyReplacement::new(&caching.policy(), tenant.quota, seed);
+        if tenant.replacement.keeps_tags() {
+            self.store.keep_tags();
+        }
         tenant.admission = AnyAdmission::new(&caching.admission(), tenant.quota, seed);
     }
 

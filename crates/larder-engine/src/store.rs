@@ -1,13 +1,13 @@
 //! What is cached where: the entries, and the index from (volume, block) to entry.
 //!
 //! An entry stands for one slot of the cache device for as long as this engine holds the slot. Entries live in chunked arrays and are
-//! linked by 32-bit numbers: 28 bytes for the entry, of which 12 are its node in the replacement policy, and 4 for its hash bucket. Ghosts are entries without a
-//! slot. What a hit looks at lies together: memory is what it waits for.
+//! linked by 32-bit numbers: 24 bytes for the entry, of which 8 are its links in the replacement policy, 4 for its hash bucket, and 4 for a tag where a policy
+//! of the engine keeps tags (all but LRU and FIFO do). Ghosts are entries without a slot. What a hit looks at lies together: memory is what it waits for.
 //! The index is a chained hash table ([`Chains`]): a lookup costs one access to the bucket and one to the entry. The buckets of neighbouring blocks lie together.
 
 use crate::VolumeId;
-use crate::chains::{Chains, Links, NONE};
-use larder_policy::{Chunked, Node};
+use crate::chains::{Chains, Linked, NONE};
+use larder_policy::{Chunked, Links};
 use std::cell::Cell;
 
 /// Bits of the key word that hold the block number: 2^40 blocks of 4 KiB are 4 PiB.
@@ -84,12 +84,12 @@ struct Entry {
     next: u32,
     slot: u32,
     /// Its place in the replacement policy.
-    node: Node,
+    links: Links,
 }
 
 impl Entry {
     fn new(word: u64, next: u32, slot: u32) -> Self {
-        Self { halves: halves(word), next, slot, node: Node::NEW }
+        Self { halves: halves(word), next, slot, links: Links::NEW }
     }
 
     #[inline]
@@ -103,23 +103,88 @@ fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }
 
-#[derive(Debug)]
-struct Entries(Chunked<Entry>);
+#[derive(Clone, Copy, Debug)]
+struct Tagged {
+    entry: Entry,
+    tag: u32,
+}
 
-impl Links for Entries {
+/// All entries: with a tag each only where a replacement policy keeps any.
+#[derive(Debug)]
+enum Entries {
+    Plain(Chunked<Entry>),
+    Tagged(Chunked<Tagged>),
+}
+
+impl Entries {
+    #[inline]
+    fn get(&self, id: EntryId) -> &Entry {
+        match self {
+            Self::Plain(entries) => &entries[id as usize],
+            Self::Tagged(entries) => &entries[id as usize].entry,
+        }
+    }
+
+    #[inline]
+    fn get_mut(&mut self, id: EntryId) -> &mut Entry {
+        match self {
+            Self::Plain(entries) => &mut entries[id as usize],
+            Self::Tagged(entries) => &mut entries[id as usize].entry,
+        }
+    }
+
+    #[inline]
+    fn tag_mut(&mut self, id: EntryId) -> &mut u32 {
+        match self {
+            Self::Plain(_) => unreachable!("a policy that keeps tags was announced"),
+            Self::Tagged(entries) => &mut entries[id as usize].tag,
+        }
+    }
+
+    /// Put another entry in place of this one.
+    fn replace(&mut self, id: EntryId, entry: Entry) {
+        *self.get_mut(id) = entry;
+        if let Self::Tagged(_) = self {
+            *self.tag_mut(id) = 0;
+        }
+    }
+
+    fn push(&mut self, entry: Entry) {
+        match self {
+            Self::Plain(entries) => entries.push(entry),
+            Self::Tagged(entries) => entries.push(Tagged { entry, tag: 0 }),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Plain(entries) => entries.len(),
+            Self::Tagged(entries) => entries.len(),
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Plain(entries) => entries.memory_bytes(),
+            Self::Tagged(entries) => entries.memory_bytes(),
+        }
+    }
+}
+
+impl Linked for Entries {
     #[inline]
     fn word(&self, id: u32) -> u64 {
-        self.0[id as usize].word() & KEY_MASK
+        self.get(id).word() & KEY_MASK
     }
 
     #[inline]
     fn next(&self, id: u32) -> u32 {
-        self.0[id as usize].next
+        self.get(id).next
     }
 
     #[inline]
     fn set_next(&mut self, id: u32, next: u32) {
-        self.0[id as usize].next = next;
+        self.get_mut(id).next = next;
     }
 }
 
@@ -138,7 +203,7 @@ pub(crate) struct Store {
 impl Store {
     pub fn new(seed: u64) -> Self {
         let recent = vec![Cell::new((UNUSED, NONE)); RECENT].into_boxed_slice();
-        let (entries, chains) = (Entries(Chunked::new()), Chains::new(seed));
+        let (entries, chains) = (Entries::Plain(Chunked::new()), Chains::new(seed));
         Self { entries, chains, recent, unused: NONE, used: 0, seed }
     }
 
@@ -164,7 +229,7 @@ impl Store {
         }
         let mut at = self.chains.first(word);
         while at != NONE {
-            let entry = &self.entries.0[at as usize];
+            let entry = self.entries.get(at);
             if entry.word() & KEY_MASK == word {
                 recent.set((word, at));
                 return Some(at);
@@ -197,19 +262,19 @@ impl Store {
     /// Keep an entry without its slot, which is returned.
     pub fn make_ghost(&mut self, id: EntryId) -> u32 {
         self.set_state(id, State::Ghost);
-        std::mem::replace(&mut self.entries.0[id as usize].slot, NONE)
+        std::mem::replace(&mut self.entries.get_mut(id).slot, NONE)
     }
 
     /// A ghost gets a slot.
     pub fn revive(&mut self, id: EntryId, slot: u32, state: State) {
         debug_assert_eq!(self.state(id), State::Ghost);
-        self.entries.0[id as usize].slot = slot;
+        self.entries.get_mut(id).slot = slot;
         self.set_state(id, state);
     }
 
     /// Remove an entry; returns its slot (no slot's number for a ghost).
     pub fn remove(&mut self, id: EntryId) -> u32 {
-        let entry = self.entries.0[id as usize];
+        let entry = *self.entries.get(id);
         let slot = entry.slot;
         let word = entry.word() & KEY_MASK;
         let recent = &self.recent[word as usize % RECENT];
@@ -217,7 +282,7 @@ impl Store {
             recent.set((UNUSED, NONE));
         }
         self.chains.remove(&mut self.entries, id);
-        self.entries.0[id as usize] = Entry::new(UNUSED, self.unused, slot);
+        self.entries.replace(id, Entry::new(UNUSED, self.unused, slot));
         self.unused = id;
         self.used -= 1;
         slot
@@ -232,11 +297,11 @@ impl Store {
     /// [`Self::secret_key`] of an entry's block.
     #[inline]
     pub fn secret_key_of(&self, id: EntryId) -> u64 {
-        (self.entries.0[id as usize].word() & KEY_MASK) ^ self.seed
+        (self.entries.get(id).word() & KEY_MASK) ^ self.seed
     }
 
     pub fn key(&self, id: EntryId) -> BlockKey {
-        BlockKey::unpack(self.entries.0[id as usize].word() & KEY_MASK)
+        BlockKey::unpack(self.entries.get(id).word() & KEY_MASK)
     }
 
     /// What no guest can foresee.
@@ -246,42 +311,65 @@ impl Store {
 
     /// Entries have numbers below this, in use or not.
     pub fn numbers(&self) -> u32 {
-        self.entries.0.len() as u32
+        self.entries.len() as u32
     }
 
     /// The block of an entry by its number, if it is in use.
     pub fn key_of_number(&self, number: u32) -> Option<BlockKey> {
-        let word = self.entries.0[number as usize].word();
+        let word = self.entries.get(number).word();
         (word != UNUSED).then(|| BlockKey::unpack(word & KEY_MASK))
     }
 
     pub fn slot(&self, id: EntryId) -> u32 {
-        self.entries.0[id as usize].slot
+        self.entries.get(id).slot
     }
 
     /// The block's data is in another slot now.
     pub fn set_slot(&mut self, id: EntryId, slot: u32) {
-        self.entries.0[id as usize].slot = slot;
+        self.entries.get_mut(id).slot = slot;
     }
 
     pub fn state(&self, id: EntryId) -> State {
-        State::from_bits(self.entries.0[id as usize].word())
+        State::from_bits(self.entries.get(id).word())
     }
 
     pub fn set_state(&mut self, id: EntryId, state: State) {
-        let entry = &mut self.entries.0[id as usize];
+        let entry = self.entries.get_mut(id);
         entry.halves = halves((entry.word() & KEY_MASK) | (state as u64) << STATE_SHIFT);
+    }
+
+    /// A replacement policy keeps tags: entries get them, all at once.
+    pub fn keep_tags(&mut self) {
+        if let Entries::Plain(entries) = &self.entries {
+            let mut tagged = Chunked::new();
+            (0..entries.len()).for_each(|at| tagged.push(Tagged { entry: entries[at], tag: 0 }));
+            self.entries = Entries::Tagged(tagged);
+        }
     }
 
     /// An entry's place in its replacement policy.
     #[inline]
-    pub fn node(&self, id: EntryId) -> &Node {
-        &self.entries.0[id as usize].node
+    pub fn links(&self, id: EntryId) -> &Links {
+        &self.entries.get(id).links
     }
 
     #[inline]
-    pub fn node_mut(&mut self, id: EntryId) -> &mut Node {
-        &mut self.entries.0[id as usize].node
+    pub fn links_mut(&mut self, id: EntryId) -> &mut Links {
+        &mut self.entries.get_mut(id).links
+    }
+
+    /// What its replacement policy notes about an entry.
+    #[inline]
+    pub fn tag(&self, id: EntryId) -> u32 {
+        match &self.entries {
+            Entries::Plain(_) => unreachable!("a policy that keeps tags was announced"),
+            Entries::Tagged(entries) => entries[id as usize].tag,
+        }
+    }
+
+    #[inline]
+    pub fn tag_mut(&mut self, id: EntryId) -> &mut u32 {
+        self.entries.tag_mut(id)
     }
 
     /// Entries in use.
@@ -291,18 +379,18 @@ impl Store {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.entries.0.memory_bytes() + self.chains.memory_bytes() + size_of_val(&*self.recent)
+        self.entries.memory_bytes() + self.chains.memory_bytes() + size_of_val(&*self.recent)
     }
 
     fn allocate(&mut self, entry: Entry) -> EntryId {
         match self.unused {
             NONE => {
-                self.entries.0.push(entry);
-                (self.entries.0.len() - 1) as EntryId
+                self.entries.push(entry);
+                (self.entries.len() - 1) as EntryId
             }
             id => {
-                self.unused = self.entries.0[id as usize].next;
-                self.entries.0[id as usize] = entry;
+                self.unused = self.entries.get(id).next;
+                self.entries.replace(id, entry);
                 id
             }
         }
@@ -341,12 +429,40 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_with_its_node_and_bucket_takes_32_bytes() {
-        let mut store = Store::new(0x9e37_79b9_7f4a_7c15);
-        for n in 0..262_144 {
-            store.insert(key(n), n as u32, State::Valid);
+    fn an_entry_with_its_links_and_bucket_takes_28_bytes_and_a_tag_four() {
+        for (tags, bytes) in [(false, 28), (true, 32)] {
+            let mut store = Store::new(0x9e37_79b9_7f4a_7c15);
+            if tags {
+                store.keep_tags();
+            }
+            for n in 0..262_144 {
+                store.insert(key(n), n as u32, State::Valid);
+            }
+            assert!(
+                store.memory_bytes() <= 262_144 * bytes + 131_072 + 4096,
+                "{} bytes",
+                store.memory_bytes()
+            );
         }
-        assert!(store.memory_bytes() <= 262_144 * 32 + 131_072 + 4096, "{} bytes", store.memory_bytes());
+    }
+
+    #[test]
+    fn entries_that_get_tags_stay_as_they_were() {
+        let mut store = Store::new(0x9e37_79b9_7f4a_7c15);
+        let ids: Vec<EntryId> = (0..100).map(|n| store.insert(key(n), n as u32 + 7, State::Dirty)).collect();
+        store.links_mut(ids[3]).newer = 5;
+        store.remove(ids[9]);
+        store.keep_tags();
+        *store.tag_mut(ids[4]) = 8;
+        store.keep_tags();
+        assert_eq!((store.tag(ids[3]), store.tag(ids[4]), store.links(ids[3]).newer), (0, 8, 5));
+        for n in (0..100).filter(|&n| n != 9) {
+            let id = store.find(key(n)).expect("it is there");
+            assert_eq!((id, store.slot(id), store.state(id)), (ids[n as usize], n as u32 + 7, State::Dirty));
+        }
+        store.remove(ids[4]);
+        assert_eq!(store.insert(key(200), 1, State::Valid), ids[4], "the number is used again");
+        assert_eq!(store.tag(ids[4]), 0, "without what was noted of the block before");
     }
 
     /// The longest chain of a store with these blocks.

@@ -94,13 +94,18 @@ impl AnyReplacement {
         policy.resize(capacity);
         policy
     }
+
+    /// True if the policy asks for [`Nodes::tag`]s.
+    pub fn keeps_tags(&self) -> bool {
+        !matches!(self, Self::Fifo(_) | Self::Lru(_))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::index::hash;
-    use crate::{Cache, Rng};
+    use crate::{Cache, Links, Node, Rng};
 
     const SEED: u64 = 3;
 
@@ -149,6 +154,53 @@ mod tests {
             let any = left(AnyReplacement::new(spec, 50, SEED));
             assert!(any.len() > 500, "{spec}: {}", any.len());
             assert!(any == left_by_name(spec), "{spec}");
+        }
+    }
+
+    /// Nodes that note whether they are asked for tags.
+    struct Asked {
+        nodes: Vec<Node>,
+        tags: std::cell::Cell<bool>,
+    }
+
+    impl Nodes for Asked {
+        fn links(&self, handle: Handle) -> &Links {
+            self.nodes.links(handle)
+        }
+
+        fn links_mut(&mut self, handle: Handle) -> &mut Links {
+            self.nodes.links_mut(handle)
+        }
+
+        fn tag(&self, handle: Handle) -> u32 {
+            self.tags.set(true);
+            self.nodes.tag(handle)
+        }
+
+        fn tag_mut(&mut self, handle: Handle) -> &mut u32 {
+            self.tags.set(true);
+            self.nodes.tag_mut(handle)
+        }
+
+        fn key(&self, handle: Handle) -> u64 {
+            self.nodes.key(handle)
+        }
+    }
+
+    #[test]
+    fn policies_ask_for_tags_where_they_say_so() {
+        for spec in PolicySpec::online() {
+            let mut nodes = Asked { nodes: vec![Node::NEW; 100], tags: false.into() };
+            let mut policy = AnyReplacement::new(spec, 10, SEED);
+            for handle in 0..100 {
+                policy.miss(&mut nodes, None);
+                while policy.resident() >= 10 && policy.evict(&mut nodes, |_, _| false).is_some() {}
+                policy.insert(&mut nodes, handle, false);
+                policy.hit(&mut nodes, handle);
+                while policy.forget(&mut nodes).is_some() {}
+            }
+            policy.remove(&mut nodes, 99, false);
+            assert_eq!(nodes.tags.get(), policy.keeps_tags(), "{spec}");
         }
     }
 

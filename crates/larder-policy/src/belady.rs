@@ -55,16 +55,16 @@ impl Belady {
         // One block is used at a position: were it awaited already, the user would have told a wrong position.
         if next != NEVER && self.awaited.insert(next) {
             self.handles[next as usize] = handle;
-            nodes.node_mut(handle).tag = next;
+            *nodes.tag_mut(handle) = next;
         } else {
-            nodes.node_mut(handle).tag = NEVER;
+            *nodes.tag_mut(handle) = NEVER;
             self.idle.push_newest(nodes, handle);
         }
     }
 
     #[inline]
     fn stop_awaiting<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        match nodes.node(handle).tag {
+        match nodes.tag(handle) {
             NEVER => self.idle.remove(nodes, handle),
             next => self.awaited.remove(next),
         }

@@ -5,7 +5,7 @@
 
 use crate::index::{Index, hash};
 use crate::replacement::Replacement;
-use crate::{Handle, Node, Nodes};
+use crate::{Handle, Links, Node, Nodes};
 
 /// Accesses whose memory is fetched together by [`Cache::warm`].
 pub const WARM: usize = 32;
@@ -28,13 +28,23 @@ struct Blocks(Vec<Block>);
 
 impl Nodes for Blocks {
     #[inline]
-    fn node(&self, handle: Handle) -> &Node {
-        &self.0[handle as usize].node
+    fn links(&self, handle: Handle) -> &Links {
+        &self.0[handle as usize].node.links
     }
 
     #[inline]
-    fn node_mut(&mut self, handle: Handle) -> &mut Node {
-        &mut self.0[handle as usize].node
+    fn links_mut(&mut self, handle: Handle) -> &mut Links {
+        &mut self.0[handle as usize].node.links
+    }
+
+    #[inline]
+    fn tag(&self, handle: Handle) -> u32 {
+        self.0[handle as usize].node.tag
+    }
+
+    #[inline]
+    fn tag_mut(&mut self, handle: Handle) -> &mut u32 {
+        &mut self.0[handle as usize].node.tag
     }
 
     #[inline]
@@ -295,8 +305,8 @@ impl<P: Replacement> Cache<P> {
         let mut sum = 0;
         for (newer, &handle) in newer.iter_mut().zip(&handles[..count]) {
             if let Some(block) = self.blocks.0.get(handle as usize) {
-                *newer = block.node.newer;
-                sum ^= block.node.older;
+                *newer = block.node.links.newer;
+                sum ^= block.node.links.older;
             }
         }
         if P::HIT_MOVES {

@@ -22,7 +22,7 @@ mod words;
 pub use cache::Cache;
 pub use chunked::Chunked;
 pub use list::List;
-pub use node::{Handle, NONE, Node, Nodes};
+pub use node::{Handle, Links, NONE, Node, Nodes};
 pub use random::Rng;
 pub use replacement::Replacement;
 pub use write_policy::WritePolicy;

@@ -53,11 +53,11 @@ impl List {
     /// Put a block that is on no list in front.
     #[inline]
     pub fn push_newest(&mut self, nodes: &mut impl Nodes, handle: Handle) {
-        let node = nodes.node_mut(handle);
-        (node.newer, node.older) = (NONE, self.newest);
+        let links = nodes.links_mut(handle);
+        (links.newer, links.older) = (NONE, self.newest);
         match self.newest {
             NONE => self.oldest = handle,
-            first => nodes.node_mut(first).newer = handle,
+            first => nodes.links_mut(first).newer = handle,
         }
         self.newest = handle;
         self.len += 1;
@@ -65,11 +65,11 @@ impl List {
 
     /// Put a block that is on no list at the end.
     pub fn push_oldest(&mut self, nodes: &mut impl Nodes, handle: Handle) {
-        let node = nodes.node_mut(handle);
-        (node.newer, node.older) = (self.oldest, NONE);
+        let links = nodes.links_mut(handle);
+        (links.newer, links.older) = (self.oldest, NONE);
         match self.oldest {
             NONE => self.newest = handle,
-            last => nodes.node_mut(last).older = handle,
+            last => nodes.links_mut(last).older = handle,
         }
         self.oldest = handle;
         self.len += 1;
@@ -82,28 +82,28 @@ impl List {
             return;
         }
         let first = std::mem::replace(&mut self.newest, handle);
-        let node = nodes.node_mut(handle);
-        let (newer, older) = (node.newer, node.older);
-        (node.newer, node.older) = (NONE, first);
-        nodes.node_mut(newer).older = older;
+        let links = nodes.links_mut(handle);
+        let (newer, older) = (links.newer, links.older);
+        (links.newer, links.older) = (NONE, first);
+        nodes.links_mut(newer).older = older;
         match older {
             NONE => self.oldest = newer,
-            older => nodes.node_mut(older).newer = newer,
+            older => nodes.links_mut(older).newer = newer,
         }
-        nodes.node_mut(first).newer = handle;
+        nodes.links_mut(first).newer = handle;
     }
 
     /// Take a block off this list.
     #[inline]
     pub fn remove(&mut self, nodes: &mut impl Nodes, handle: Handle) {
-        let node = *nodes.node(handle);
-        match node.newer {
-            NONE => self.newest = node.older,
-            newer => nodes.node_mut(newer).older = node.older,
+        let links = *nodes.links(handle);
+        match links.newer {
+            NONE => self.newest = links.older,
+            newer => nodes.links_mut(newer).older = links.older,
         }
-        match node.older {
-            NONE => self.oldest = node.newer,
-            older => nodes.node_mut(older).newer = node.newer,
+        match links.older {
+            NONE => self.oldest = links.newer,
+            older => nodes.links_mut(older).newer = links.newer,
         }
         self.len -= 1;
     }
@@ -118,7 +118,7 @@ impl List {
     /// The next block towards the newest.
     #[inline]
     pub fn newer(nodes: &impl Nodes, handle: Handle) -> Option<Handle> {
-        some(nodes.node(handle).newer)
+        some(nodes.links(handle).newer)
     }
 
     /// The blocks from the oldest to the newest.

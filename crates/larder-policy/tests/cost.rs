@@ -4,7 +4,7 @@
 use larder_policy::any::AnyReplacement;
 use larder_policy::replacement::SPARED_MAX;
 use larder_policy::spec::PolicySpec;
-use larder_policy::{Handle, Node, Nodes, Replacement};
+use larder_policy::{Handle, Links, Node, Nodes, Replacement};
 use std::cell::Cell;
 
 /// Nodes that count how often they are asked for.
@@ -14,14 +14,24 @@ struct Counted {
 }
 
 impl Nodes for Counted {
-    fn node(&self, handle: Handle) -> &Node {
+    fn links(&self, handle: Handle) -> &Links {
         self.asked.set(self.asked.get() + 1);
-        &self.nodes[handle as usize]
+        &self.nodes[handle as usize].links
     }
 
-    fn node_mut(&mut self, handle: Handle) -> &mut Node {
+    fn links_mut(&mut self, handle: Handle) -> &mut Links {
         self.asked.set(self.asked.get() + 1);
-        &mut self.nodes[handle as usize]
+        &mut self.nodes[handle as usize].links
+    }
+
+    fn tag(&self, handle: Handle) -> u32 {
+        self.asked.set(self.asked.get() + 1);
+        self.nodes[handle as usize].tag
+    }
+
+    fn tag_mut(&mut self, handle: Handle) -> &mut u32 {
+        self.asked.set(self.asked.get() + 1);
+        &mut self.nodes[handle as usize].tag
     }
 
     fn key(&self, handle: Handle) -> u64 {

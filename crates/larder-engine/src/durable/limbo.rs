@@ -2,7 +2,7 @@
 //!
 //! Under write-back each write puts a slot here and each round takes one out, hence a hash table.
 
-use crate::chains::{Chains, Links, NONE};
+use crate::chains::{Chains, Linked, NONE};
 use crate::format::BlockId;
 use larder_policy::Chunked;
 
@@ -28,7 +28,7 @@ pub(super) struct Limbo {
 #[derive(Debug)]
 struct Elements(Chunked<Element>);
 
-impl Links for Elements {
+impl Linked for Elements {
     #[inline]
     fn word(&self, id: u32) -> u64 {
         self.0[id as usize].block

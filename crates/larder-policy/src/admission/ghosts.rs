@@ -4,7 +4,7 @@ mod buckets;
 
 use self::buckets::{Buckets, Chain};
 use crate::index::hash;
-use crate::{Chunked, Handle, List, NONE, Node, Nodes};
+use crate::{Chunked, Handle, Links, List, NONE, Node, Nodes};
 
 #[derive(Clone, Copy, Debug)]
 struct Ghost {
@@ -19,13 +19,23 @@ struct Table(Chunked<Ghost>);
 
 impl Nodes for Table {
     #[inline]
-    fn node(&self, handle: Handle) -> &Node {
-        &self.0[handle as usize].node
+    fn links(&self, handle: Handle) -> &Links {
+        &self.0[handle as usize].node.links
     }
 
     #[inline]
-    fn node_mut(&mut self, handle: Handle) -> &mut Node {
-        &mut self.0[handle as usize].node
+    fn links_mut(&mut self, handle: Handle) -> &mut Links {
+        &mut self.0[handle as usize].node.links
+    }
+
+    #[inline]
+    fn tag(&self, handle: Handle) -> u32 {
+        self.0[handle as usize].node.tag
+    }
+
+    #[inline]
+    fn tag_mut(&mut self, handle: Handle) -> &mut u32 {
+        &mut self.0[handle as usize].node.tag
     }
 
     #[inline]
@@ -75,7 +85,7 @@ impl Ghosts {
     /// How often it was counted.
     #[inline]
     pub(super) fn count(&self, ghost: Handle) -> u32 {
-        self.table.node(ghost).tag
+        self.table.tag(ghost)
     }
 
     /// Remember a block that is not in the queue as the most recent.
@@ -92,7 +102,7 @@ impl Ghosts {
 
     /// A ghost was seen once more.
     pub(super) fn touch(&mut self, ghost: Handle) {
-        self.table.node_mut(ghost).tag += 1;
+        *self.table.tag_mut(ghost) += 1;
         self.list.to_newest(&mut self.table, ghost);
     }
 

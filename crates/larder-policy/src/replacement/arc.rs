@@ -100,7 +100,7 @@ impl Arc {
 
     #[inline]
     fn push<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, tag: u32) {
-        nodes.node_mut(handle).tag = tag;
+        *nodes.tag_mut(handle) = tag;
         self.list_mut(tag).push_newest(nodes, handle);
     }
 
@@ -133,7 +133,7 @@ impl Arc {
 impl Replacement for Arc {
     #[inline]
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        if nodes.node(handle).tag == T2 {
+        if nodes.tag(handle) == T2 {
             self.list_mut(T2).to_newest(nodes, handle);
         } else {
             self.list_mut(T1).remove(nodes, handle);
@@ -147,7 +147,7 @@ impl Replacement for Arc {
             self.entering = Entering::New;
             return;
         };
-        let tag = nodes.node(handle).tag;
+        let tag = nodes.tag(handle);
         self.entering = if tag == B1 { Entering::SeenOnce } else { Entering::SeenOften };
         self.adapt(tag);
         self.list_mut(tag).remove(nodes, handle);
@@ -190,7 +190,7 @@ impl Replacement for Arc {
     }
 
     fn remove<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
-        let tag = nodes.node(handle).tag;
+        let tag = nodes.tag(handle);
         self.list_mut(tag).remove(nodes, handle);
     }
 

@@ -8,7 +8,7 @@
 //! In a live cache, one eviction spares a limited number of blocks ([`Clock::sparing`]).
 
 use super::{Evicted, PIN_REACH, Replacement};
-use crate::{Handle, NONE, Nodes};
+use crate::{Handle, Links, NONE, Nodes};
 
 /// Bits of the counter in S-CAVE.
 pub const COUNTER_BITS: u32 = 4;
@@ -45,12 +45,12 @@ impl Clock {
     }
 
     fn unlink<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        let node = *nodes.node(handle);
-        nodes.node_mut(node.newer).older = node.older;
-        nodes.node_mut(node.older).newer = node.newer;
+        let Links { newer, older } = *nodes.links(handle);
+        nodes.links_mut(newer).older = older;
+        nodes.links_mut(older).newer = newer;
         self.len -= 1;
         if self.hand == handle {
-            self.hand = if self.len == 0 { NONE } else { node.newer };
+            self.hand = if self.len == 0 { NONE } else { newer };
         }
     }
 }
@@ -60,8 +60,8 @@ impl Replacement for Clock {
 
     #[inline]
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        let node = nodes.node_mut(handle);
-        node.tag = (node.tag + 1).min(self.counter_max);
+        let counter = nodes.tag_mut(handle);
+        *counter = (*counter + 1).min(self.counter_max);
     }
 
     #[inline]
@@ -73,9 +73,9 @@ impl Replacement for Clock {
         let (mut spared, mut reach) = (0, PIN_REACH as u64 * (u64::from(self.counter_max) + 1));
         while self.len > 0 && reach > 0 {
             let handle = self.hand;
-            let node = nodes.node_mut(handle);
-            if node.tag > 0 && spared < self.spared_max {
-                node.tag -= 1;
+            let counter = nodes.tag_mut(handle);
+            if *counter > 0 && spared < self.spared_max {
+                *counter -= 1;
                 spared += 1;
             } else if !pinned(nodes, handle) {
                 self.unlink(nodes, handle);
@@ -83,7 +83,7 @@ impl Replacement for Clock {
             } else {
                 reach -= 1;
             }
-            self.hand = nodes.node(handle).newer;
+            self.hand = nodes.links(handle).newer;
         }
         None
     }
@@ -92,14 +92,15 @@ impl Replacement for Clock {
     fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
         let (older, newer) = match self.hand {
             NONE => (handle, handle),
-            hand => (nodes.node(hand).older, hand),
+            hand => (nodes.links(hand).older, hand),
         };
-        *nodes.node_mut(handle) = crate::Node { newer, older, tag: 0 };
+        *nodes.links_mut(handle) = Links { newer, older };
+        *nodes.tag_mut(handle) = 0;
         if self.hand == NONE {
             self.hand = handle;
         } else {
-            nodes.node_mut(older).newer = handle;
-            nodes.node_mut(newer).older = handle;
+            nodes.links_mut(older).newer = handle;
+            nodes.links_mut(newer).older = handle;
         }
         self.len += 1;
     }

@@ -109,7 +109,7 @@ impl Lirs {
 
     #[inline]
     fn word<N: Nodes>(&self, nodes: &N, handle: Handle) -> u64 {
-        self.words.get(nodes.node(handle).tag)
+        self.words.get(nodes.tag(handle))
     }
 
     /// The stamp of the block at the bottom of S; where there is none, nothing is above it.
@@ -134,7 +134,7 @@ impl Lirs {
     #[inline]
     fn put_on_top<N: Nodes>(&mut self, nodes: &N, handle: Handle, status: Status) {
         let word = self.on_top(status);
-        self.words.set(nodes.node(handle).tag, word);
+        self.words.set(nodes.tag(handle), word);
     }
 
     /// A used HIR block goes on top of S. If it was there it has come back sooner than the LIR block at the bottom, and becomes LIR; else it goes to the end of Q.
@@ -165,7 +165,7 @@ impl Lirs {
     #[inline]
     fn set_status<N: Nodes>(&mut self, nodes: &N, handle: Handle, status: Status) {
         let stamp = self.word(nodes, handle) >> STATUS_BITS;
-        self.words.set(nodes.node(handle).tag, stamp << STATUS_BITS | status as u64);
+        self.words.set(nodes.tag(handle), stamp << STATUS_BITS | status as u64);
     }
 }
 
@@ -213,7 +213,7 @@ impl Replacement for Lirs {
         };
         list.push_newest(nodes, handle);
         let word = self.on_top(status);
-        nodes.node_mut(handle).tag = self.words.add(word);
+        *nodes.tag_mut(handle) = self.words.add(word);
         self.demote_surplus(nodes);
     }
 
@@ -234,7 +234,7 @@ impl Replacement for Lirs {
             Status::NonResidentHir => &mut self.ghosts,
         };
         list.remove(nodes, handle);
-        self.words.remove(nodes.node(handle).tag);
+        self.words.remove(nodes.tag(handle));
     }
 
     fn resize(&mut self, capacity: u32) {

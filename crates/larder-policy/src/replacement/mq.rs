@@ -125,7 +125,7 @@ impl Mq {
 
     /// The use count of a block, resident or `ghost`; all from 128 on count as 128.
     pub fn uses<N: Nodes>(&self, nodes: &N, handle: Handle, ghost: bool) -> u32 {
-        if ghost { nodes.node(handle).tag } else { self.life(nodes, handle).uses }
+        if ghost { nodes.tag(handle) } else { self.life(nodes, handle).uses }
     }
 
     /// Ticks without use after which a block sinks.
@@ -136,7 +136,7 @@ impl Mq {
 
     #[inline]
     fn life<N: Nodes>(&self, nodes: &N, handle: Handle) -> Life {
-        Life::from_word(self.words.get(nodes.node(handle).tag))
+        Life::from_word(self.words.get(nodes.tag(handle)))
     }
 
     /// Take a block off its queue.
@@ -153,7 +153,7 @@ impl Mq {
     #[inline]
     fn enqueue<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, uses: u32, queue: usize) {
         let life = Life { uses, queue, expiry: self.now.wrapping_add(self.life_time()) };
-        self.words.set(nodes.node(handle).tag, life.to_word());
+        self.words.set(nodes.tag(handle), life.to_word());
         self.queues[queue].push_newest(nodes, handle);
     }
 
@@ -197,7 +197,7 @@ impl Mq {
     fn take<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) -> u32 {
         let life = self.life(nodes, handle);
         self.dequeue(nodes, handle, life.queue);
-        self.words.remove(nodes.node(handle).tag);
+        self.words.remove(nodes.tag(handle));
         self.resident -= 1;
         life.uses
     }
@@ -221,15 +221,15 @@ impl Replacement for Mq {
     fn evict<N: Nodes>(&mut self, nodes: &mut N, pinned: impl Fn(&N, Handle) -> bool) -> Option<Evicted> {
         let oldest = |queue: &List| queue.oldest_unpinned(nodes, PIN_REACH, &pinned);
         let handle = self.queues.iter().find_map(oldest)?;
-        nodes.node_mut(handle).tag = self.take(nodes, handle);
+        *nodes.tag_mut(handle) = self.take(nodes, handle);
         self.out.push_newest(nodes, handle);
         Some(Evicted { handle, ghost: true })
     }
 
     #[inline]
     fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool) {
-        let uses_before = if ghost { nodes.node(handle).tag } else { 0 };
-        nodes.node_mut(handle).tag = self.words.add(0);
+        let uses_before = if ghost { nodes.tag(handle) } else { 0 };
+        *nodes.tag_mut(handle) = self.words.add(0);
         self.used(nodes, handle, uses_before);
         self.resident += 1;
     }

@@ -41,16 +41,16 @@ impl Replacement for Random {
 
     #[inline]
     fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
-        nodes.node_mut(handle).tag = self.residents.len() as u32;
+        *nodes.tag_mut(handle) = self.residents.len() as u32;
         self.residents.push(handle);
     }
 
     fn remove<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
-        let place = nodes.node(handle).tag as usize;
+        let place = nodes.tag(handle) as usize;
         let Some(last) = self.residents.pop() else { return };
         if last != handle {
             self.residents[place] = last;
-            nodes.node_mut(last).tag = place as u32;
+            *nodes.tag_mut(last) = place as u32;
         }
     }
 

@@ -93,14 +93,14 @@ impl S3Fifo {
         let mut next = self.small.oldest();
         while let Some(handle) = next {
             next = List::newer(nodes, handle);
-            if nodes.node(handle).tag & HITS >= HITS_TO_MAIN && spared < self.spared_max {
+            if nodes.tag(handle) & HITS >= HITS_TO_MAIN && spared < self.spared_max {
                 spared += 1;
                 self.small.remove(nodes, handle);
-                nodes.node_mut(handle).tag = MAIN;
+                *nodes.tag_mut(handle) = MAIN;
                 self.main.push_newest(nodes, handle);
             } else if !pinned(nodes, handle) {
                 self.small.remove(nodes, handle);
-                nodes.node_mut(handle).tag = GHOST;
+                *nodes.tag_mut(handle) = GHOST;
                 self.ghosts.push_newest(nodes, handle);
                 return Some(Evicted { handle, ghost: true });
             } else {
@@ -124,9 +124,9 @@ impl S3Fifo {
         let mut next = self.main.oldest();
         while let Some(handle) = next {
             next = List::newer(nodes, handle);
-            if nodes.node(handle).tag & HITS > 0 && spared < self.spared_max {
+            if nodes.tag(handle) & HITS > 0 && spared < self.spared_max {
                 spared += 1;
-                nodes.node_mut(handle).tag -= 1;
+                *nodes.tag_mut(handle) -= 1;
                 self.main.to_newest(nodes, handle);
                 next = next.or(Some(handle));
             } else if !pinned(nodes, handle) {
@@ -148,8 +148,8 @@ impl Replacement for S3Fifo {
 
     #[inline]
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        if nodes.node(handle).tag & HITS < HITS_MAX {
-            nodes.node_mut(handle).tag += 1;
+        if nodes.tag(handle) & HITS < HITS_MAX {
+            *nodes.tag_mut(handle) += 1;
         }
     }
 
@@ -173,7 +173,7 @@ impl Replacement for S3Fifo {
     fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool) {
         let straight = ghost || (!self.full && self.small.len() >= self.small_share());
         let (list, tag) = if straight { (&mut self.main, MAIN) } else { (&mut self.small, SMALL) };
-        nodes.node_mut(handle).tag = tag;
+        *nodes.tag_mut(handle) = tag;
         list.push_newest(nodes, handle);
     }
 
@@ -183,7 +183,7 @@ impl Replacement for S3Fifo {
     }
 
     fn remove<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
-        let list = match nodes.node(handle).tag & !HITS {
+        let list = match nodes.tag(handle) & !HITS {
             SMALL => &mut self.small,
             MAIN => &mut self.main,
             _ => &mut self.ghosts,

@@ -38,7 +38,7 @@ impl Sieve {
 
     fn take<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
         if self.hand == handle {
-            self.hand = nodes.node(handle).newer;
+            self.hand = nodes.links(handle).newer;
         }
         self.list.remove(nodes, handle);
     }
@@ -49,7 +49,7 @@ impl Replacement for Sieve {
 
     #[inline]
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        nodes.node_mut(handle).tag = USED;
+        *nodes.tag_mut(handle) = USED;
     }
 
     #[inline]
@@ -62,10 +62,9 @@ impl Replacement for Sieve {
         // A pinned block is met once more in a second round. Each step takes a mark or one from the reach, so there is an end.
         let (mut spared, mut reach) = (0, 2 * PIN_REACH);
         while reach > 0 {
-            let node = nodes.node_mut(at);
-            let newer = if node.newer == NONE { oldest } else { node.newer };
-            if node.tag == USED && spared < self.spared_max {
-                node.tag = 0;
+            let newer = List::newer(nodes, at).unwrap_or(oldest);
+            if nodes.tag(at) == USED && spared < self.spared_max {
+                *nodes.tag_mut(at) = 0;
                 spared += 1;
             } else if !pinned(nodes, at) {
                 self.hand = at;
@@ -83,7 +82,7 @@ impl Replacement for Sieve {
 
     #[inline]
     fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
-        nodes.node_mut(handle).tag = 0;
+        *nodes.tag_mut(handle) = 0;
         self.list.push_newest(nodes, handle);
     }
 

@@ -62,7 +62,7 @@ impl TwoQ {
     ) -> Option<Evicted> {
         let handle = self.a1_in.oldest_unpinned(nodes, PIN_REACH, pinned)?;
         self.a1_in.remove(nodes, handle);
-        nodes.node_mut(handle).tag = A1_OUT;
+        *nodes.tag_mut(handle) = A1_OUT;
         self.a1_out.push_newest(nodes, handle);
         Some(Evicted { handle, ghost: true })
     }
@@ -81,7 +81,7 @@ impl TwoQ {
 impl Replacement for TwoQ {
     #[inline]
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
-        if nodes.node(handle).tag == AM {
+        if nodes.tag(handle) == AM {
             self.am.to_newest(nodes, handle);
         }
     }
@@ -105,7 +105,7 @@ impl Replacement for TwoQ {
     #[inline]
     fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool) {
         let (list, tag) = if ghost { (&mut self.am, AM) } else { (&mut self.a1_in, A1_IN) };
-        nodes.node_mut(handle).tag = tag;
+        *nodes.tag_mut(handle) = tag;
         list.push_newest(nodes, handle);
     }
 
@@ -115,7 +115,7 @@ impl Replacement for TwoQ {
     }
 
     fn remove<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
-        let list = match nodes.node(handle).tag {
+        let list = match nodes.tag(handle) {
             A1_IN => &mut self.a1_in,
             AM => &mut self.am,
             _ => &mut self.a1_out,

@@ -95,9 +95,9 @@ impl WTinyLfu {
 
     /// From the list that a block is on to the newest end of another.
     fn transfer<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, tag: u32) {
-        let from = nodes.node(handle).tag;
+        let from = nodes.tag(handle);
         self.list_mut(from).remove(nodes, handle);
-        nodes.node_mut(handle).tag = tag;
+        *nodes.tag_mut(handle) = tag;
         self.list_mut(tag).push_newest(nodes, handle);
     }
 
@@ -134,7 +134,7 @@ impl Replacement for WTinyLfu {
     #[inline]
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle) {
         self.sketch.count_use(nodes.key(handle));
-        match nodes.node(handle).tag {
+        match nodes.tag(handle) {
             WINDOW => self.window.to_newest(nodes, handle),
             PROBATION => {
                 self.transfer(nodes, handle, PROTECTED);
@@ -154,7 +154,7 @@ impl Replacement for WTinyLfu {
     }
 
     fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
-        nodes.node_mut(handle).tag = WINDOW;
+        *nodes.tag_mut(handle) = WINDOW;
         self.window.push_newest(nodes, handle);
         self.sketch.grow_to(self.resident());
         self.sketch.count_use(nodes.key(handle));
@@ -162,7 +162,7 @@ impl Replacement for WTinyLfu {
     }
 
     fn remove<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
-        let tag = nodes.node(handle).tag;
+        let tag = nodes.tag(handle);
         self.list_mut(tag).remove(nodes, handle);
         self.sketch.shrink_to(self.capacity);
     }

@@ -1,7 +1,7 @@
 //! A user of a replacement policy, as the live engine is one, that believes nothing: it keeps its own book of all handles and fails at the first
 //! breach of the contract of [`Replacement`].
 
-use larder_policy::{Handle, Node, Nodes, Replacement};
+use larder_policy::{Handle, Links, Node, Nodes, Replacement};
 use std::collections::BTreeMap;
 
 /// What the user knows of a handle.
@@ -45,13 +45,22 @@ impl Slots {
 }
 
 impl Nodes for Slots {
-    fn node(&self, handle: Handle) -> &Node {
-        &self.slot(handle).node
+    fn links(&self, handle: Handle) -> &Links {
+        &self.slot(handle).node.links
     }
 
-    fn node_mut(&mut self, handle: Handle) -> &mut Node {
+    fn links_mut(&mut self, handle: Handle) -> &mut Links {
         self.slot(handle);
-        &mut self.0[handle as usize].node
+        &mut self.0[handle as usize].node.links
+    }
+
+    fn tag(&self, handle: Handle) -> u32 {
+        self.slot(handle).node.tag
+    }
+
+    fn tag_mut(&mut self, handle: Handle) -> &mut u32 {
+        self.slot(handle);
+        &mut self.0[handle as usize].node.tag
     }
 
     fn key(&self, handle: Handle) -> u64 {

@@ -8,7 +8,7 @@
 //! most 32 times before it is 1, so no block ever follows more signposts than that.
 
 use crate::replacement::PIN_REACH;
-use crate::{Handle, NONE, Nodes};
+use crate::{Handle, Links, NONE, Nodes};
 
 /// A bucket's number; [`NONE`] for no bucket.
 type Slot = u32;
@@ -59,7 +59,7 @@ impl Frequencies {
     /// The blocks with their counts, the lowest and longest there first.
     pub(crate) fn iter<'a, N: Nodes>(&'a self, nodes: &'a N) -> impl Iterator<Item = (Handle, u32)> + 'a {
         let first = self.buckets.get(self.lowest as usize).map(|bucket| (self.lowest, bucket.oldest));
-        let places = std::iter::successors(first, |&(slot, handle)| match nodes.node(handle).newer {
+        let places = std::iter::successors(first, |&(slot, handle)| match nodes.links(handle).newer {
             NONE => match self.at(slot).higher {
                 NONE => None,
                 higher => Some((higher, self.at(higher).oldest)),
@@ -99,13 +99,13 @@ impl Frequencies {
         if count == u32::MAX {
             return;
         }
-        let named = nodes.node(handle).tag;
+        let named = nodes.tag(handle);
         let above = higher != NONE && self.at(higher).count == count + 1;
         if newest == oldest && !above {
             // Alone, and nobody in the way: the bucket itself moves up.
             self.at_mut(slot).count += 1;
             self.at_mut(slot).names += 1;
-            nodes.node_mut(handle).tag = slot;
+            *nodes.tag_mut(handle) = slot;
         } else {
             let to = if above { higher } else { self.new_bucket(count + 1, slot, higher) };
             self.unlink(nodes, handle, slot);
@@ -120,7 +120,7 @@ impl Frequencies {
         let slot = self.bucket_of(nodes, handle);
         self.blocks -= 1;
         self.unlink(nodes, handle, slot);
-        self.release(nodes.node(handle).tag);
+        self.release(nodes.tag(handle));
     }
 
     /// Halve all counts, rounded up, in as many steps as there are different counts.
@@ -150,7 +150,7 @@ impl Frequencies {
     /// The bucket that holds a block.
     #[inline]
     fn bucket_of(&self, nodes: &impl Nodes, handle: Handle) -> Slot {
-        let mut slot = nodes.node(handle).tag;
+        let mut slot = nodes.tag(handle);
         while self.at(slot).merged_into != NONE {
             slot = self.at(slot).merged_into;
         }
@@ -165,23 +165,24 @@ impl Frequencies {
         if older == NONE {
             bucket.oldest = handle;
         } else {
-            nodes.node_mut(older).newer = handle;
+            nodes.links_mut(older).newer = handle;
         }
-        *nodes.node_mut(handle) = crate::Node { newer: NONE, older, tag: slot };
+        *nodes.links_mut(handle) = Links { newer: NONE, older };
+        *nodes.tag_mut(handle) = slot;
     }
 
     /// Take a block out of the queue of its bucket; it still names a bucket.
     #[inline]
     fn unlink(&mut self, nodes: &mut impl Nodes, handle: Handle, slot: Slot) {
-        let node = *nodes.node(handle);
+        let Links { newer, older } = *nodes.links(handle);
         let bucket = self.at_mut(slot);
-        match node.newer {
-            NONE => bucket.newest = node.older,
-            newer => nodes.node_mut(newer).older = node.older,
+        match newer {
+            NONE => bucket.newest = older,
+            newer => nodes.links_mut(newer).older = older,
         }
-        match node.older {
-            NONE => bucket.oldest = node.newer,
-            older => nodes.node_mut(older).newer = node.newer,
+        match older {
+            NONE => bucket.oldest = newer,
+            older => nodes.links_mut(older).newer = newer,
         }
     }
 
@@ -245,8 +246,8 @@ impl Frequencies {
         let bucket = self.at_mut(lower);
         let joint = std::mem::replace(&mut bucket.newest, newest);
         bucket.names += 1;
-        nodes.node_mut(joint).newer = oldest;
-        nodes.node_mut(oldest).older = joint;
+        nodes.links_mut(joint).newer = oldest;
+        nodes.links_mut(oldest).older = joint;
         self.leave_order(higher);
         self.at_mut(higher).merged_into = lower;
     }
