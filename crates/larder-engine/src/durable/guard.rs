@@ -87,17 +87,18 @@ impl Engine {
         let mut waits = 0;
         for region in self.regions_of(part) {
             let needed = !skip && self.maps_any(part, region);
-            let Some(durable) = &mut self.durable else { return waits };
-            durable.regions.begin(region);
+            let Some(durable) = self.durable.as_deref_mut() else { return waits };
+            let mut begun = durable.regions.begin(region);
             if !needed {
                 continue;
             }
-            if durable.regions.want_mark(region) {
+            let first = begun.want_mark();
+            if !no_wait && begun.wait(part_id) {
+                waits += 1;
+            }
+            if first {
                 durable.marks.push_back(region);
                 durable.want(1);
-            }
-            if !no_wait && durable.regions.wait(region, part_id) {
-                waits += 1;
             }
         }
         waits

@@ -55,10 +55,38 @@ struct Volume {
     tainted: bool,
 }
 
+/// A region to which a write will go.
+pub(crate) struct Begun<'r> {
+    state: &'r mut State,
+    marked: &'r mut usize,
+}
+
+impl Begun<'_> {
+    /// The write needs the mark, which is to be asked for: true once.
+    pub fn want_mark(&mut self) -> bool {
+        let first = self.state.mark == Mark::None;
+        if first {
+            self.state.mark = Mark::Wanted;
+            *self.marked += 1;
+        }
+        first
+    }
+
+    /// The write needs the mark. True if it has to wait.
+    pub fn wait(&mut self, part: u32) -> bool {
+        let waits = self.state.mark != Mark::Durable;
+        if waits {
+            self.state.waiting.push(part);
+        }
+        waits
+    }
+}
+
 /// The regions that are not quiet, and those that are marked.
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
-    states: BTreeMap<Region, State>,
+    /// By their regions as numbers, which are compared faster.
+    states: BTreeMap<u64, State>,
     /// Those that are marked, or will be.
     marked: usize,
     volumes: BTreeMap<u16, Volume>,
@@ -72,7 +100,7 @@ impl Regions {
 
     /// A region that recovery found marked.
     pub fn restore_mark(&mut self, region: Region) {
-        let state = self.states.entry(region).or_default();
+        let state = self.states.entry(region.pack()).or_default();
         self.marked += usize::from(state.mark == Mark::None);
         state.mark = Mark::Durable;
     }
@@ -84,47 +112,27 @@ impl Regions {
 
     /// True if the region is marked, or will be.
     pub fn has_mark(&self, region: Region) -> bool {
-        self.states.get(&region).is_some_and(|state| state.mark != Mark::None)
+        self.states.get(&region.pack()).is_some_and(|state| state.mark != Mark::None)
     }
 
     /// A write will go to the region, and keeps it from being unmarked.
-    pub fn begin(&mut self, region: Region) {
-        let state = self.states.entry(region).or_default();
+    pub fn begin(&mut self, region: Region) -> Begun<'_> {
+        let state = self.states.entry(region.pack()).or_default();
         state.writes += 1;
         state.touched = true;
-    }
-
-    /// A write that [`Regions::begin`] announced needs the mark. True if it has to wait.
-    pub fn wait(&mut self, region: Region, part: u32) -> bool {
-        let state = self.states.entry(region).or_default();
-        if state.mark == Mark::Durable {
-            return false;
-        }
-        state.waiting.push(part);
-        true
-    }
-
-    /// The mark is to be asked for: true once.
-    pub fn want_mark(&mut self, region: Region) -> bool {
-        let state = self.states.entry(region).or_default();
-        let first = state.mark == Mark::None;
-        if first {
-            state.mark = Mark::Wanted;
-            self.marked += 1;
-        }
-        first
+        Begun { state, marked: &mut self.marked }
     }
 
     /// The mark is durable: the parts that waited.
     pub fn marked(&mut self, region: Region) -> Vec<u32> {
-        let Some(state) = self.states.get_mut(&region) else { return Vec::new() };
+        let Some(state) = self.states.get_mut(&region.pack()) else { return Vec::new() };
         state.mark = Mark::Durable;
         std::mem::take(&mut state.waiting)
     }
 
     /// A write has ended.
     pub fn end(&mut self, region: Region) {
-        let Some(state) = self.states.get_mut(&region) else { return };
+        let Some(state) = self.states.get_mut(&region.pack()) else { return };
         state.writes -= 1;
         state.deferred = true;
         if !state.unflushed {
@@ -138,7 +146,7 @@ impl Regions {
         let Some(volume) = self.volumes.get_mut(&volume) else { return };
         volume.covered.append(&mut volume.written);
         for region in &volume.covered {
-            if let Some(state) = self.states.get_mut(region) {
+            if let Some(state) = self.states.get_mut(&region.pack()) {
                 (state.unflushed, state.flushing) = (false, true);
             }
         }
@@ -155,13 +163,13 @@ impl Regions {
         }
         let mut ready = Vec::new();
         for region in covered {
-            let Some(state) = self.states.get_mut(&region) else { continue };
+            let Some(state) = self.states.get_mut(&region.pack()) else { continue };
             state.flushing = false;
             if state.is_quiet() && state.mark == Mark::None {
                 if state.deferred {
                     ready.push(region);
                 }
-                self.states.remove(&region);
+                self.states.remove(&region.pack());
             }
         }
         ready
@@ -180,7 +188,7 @@ impl Regions {
 
     /// True if nothing is known against the region: its blocks may be mapped. Else they are when it is quiet.
     pub fn may_map(&mut self, region: Region) -> bool {
-        match self.states.get_mut(&region) {
+        match self.states.get_mut(&region.pack()) {
             Some(state) => {
                 state.deferred = true;
                 false
@@ -193,24 +201,29 @@ impl Regions {
     pub fn may_unmark(&self, region: Region, hasty: bool) -> bool {
         let quiet =
             |state: &State| (hasty || state.is_quiet()) && state.writes == 0 && state.mark == Mark::Durable;
-        self.states.get(&region).is_some_and(quiet)
+        self.states.get(&region.pack()).is_some_and(quiet)
     }
 
     /// True if the region's mark may go once the journal maps nothing there: what is durable of it will not be known before the next start.
     pub fn may_forget(&self, region: Region) -> bool {
         let tainted = self.volumes.get(&region.volume).is_some_and(|volume| volume.tainted);
         let rests = |state: &State| state.writes == 0 && state.mark == Mark::Durable;
-        tainted && self.states.get(&region).is_some_and(rests)
+        tainted && self.states.get(&region.pack()).is_some_and(rests)
     }
 
     /// Such regions, up to `count`.
     pub fn forgettable(&self, count: usize) -> Vec<Region> {
-        self.states.keys().copied().filter(|&region| self.may_forget(region)).take(count).collect()
+        self.states
+            .keys()
+            .map(|&region| Region::unpack(region))
+            .filter(|&region| self.may_forget(region))
+            .take(count)
+            .collect()
     }
 
     /// The mark is gone.
     pub fn unmarked(&mut self, region: Region) {
-        let had = self.states.remove(&region).is_some_and(|state| state.mark != Mark::None);
+        let had = self.states.remove(&region.pack()).is_some_and(|state| state.mark != Mark::None);
         self.marked -= usize::from(had);
     }
 
@@ -222,7 +235,7 @@ impl Regions {
                 && (hasty || state.is_quiet())
                 && state.mark == Mark::Durable
             {
-                idle.push(region);
+                idle.push(Region::unpack(region));
             }
         }
         idle
@@ -231,7 +244,7 @@ impl Regions {
     /// Quiet marked regions, up to `count`.
     pub fn quiet(&self, count: usize) -> Vec<Region> {
         let quiet = self.states.iter().filter(|(_, state)| state.is_quiet() && state.mark == Mark::Durable);
-        quiet.map(|(&region, _)| region).take(count).collect()
+        quiet.map(|(&region, _)| Region::unpack(region)).take(count).collect()
     }
 
     /// Nobody will be told of marks any more: all parts that wait.
@@ -273,12 +286,13 @@ mod tests {
     #[test]
     fn a_mark_is_asked_for_once_and_wakes_all() {
         let mut regions = regions();
-        regions.begin(REGION);
-        assert!(regions.want_mark(REGION) && !regions.want_mark(REGION));
-        assert!(regions.wait(REGION, 3) && regions.wait(REGION, 4));
-        assert_eq!(regions.marked(REGION), [3, 4]);
-        assert!(!regions.wait(REGION, 5) && !regions.may_unmark(REGION, false));
-        regions.end(REGION);
+        let mut begun = regions.begin(REGION);
+        assert!(begun.want_mark() && !begun.want_mark() && begun.wait(3));
+        let mut begun = regions.begin(REGION);
+        assert!(!begun.want_mark() && begun.wait(4));
+        assert_eq!((regions.marks(), regions.marked(REGION)), (1, vec![3, 4]));
+        assert!(!regions.begin(REGION).wait(5) && !regions.may_unmark(REGION, false));
+        (0..3).for_each(|_| regions.end(REGION));
         regions.flush_begins(1);
         assert!(!regions.may_unmark(REGION, false), "the flush has not ended");
         assert!(regions.flush_ends(1, true).is_empty(), "marked regions are unmarked first");

@@ -76,11 +76,12 @@ impl Region {
         Self { volume: block.volume, region: block.block / u64::from(region_blocks) }
     }
 
-    fn pack(self) -> u64 {
+    /// As one number: regions have the same order.
+    pub(crate) fn pack(self) -> u64 {
         BlockId { volume: self.volume, block: self.region }.pack()
     }
 
-    fn unpack(word: u64) -> Self {
+    pub(crate) fn unpack(word: u64) -> Self {
         let BlockId { volume, block: region } = BlockId::unpack(word);
         Self { volume, region }
     }
