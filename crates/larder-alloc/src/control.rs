@@ -402,8 +402,12 @@ impl ControlLoop {
             let (there, inputs) = inputs(&self.tenants, &self.positions, &self.config, &found);
             self.allocator.allocate(&inputs, &constraints).map(|decisions| (there, decisions))
         };
+        let kept_to = self.share_written(now, decided.as_ref().map_or(&[][..], |(_, decisions)| decisions));
         let decided = decided.map(|(there, decisions)| {
-            for (at, decision) in there.into_iter().zip(decisions) {
+            for (at, mut decision) in there.into_iter().zip(decisions) {
+                if let Some(predicted) = &mut decision.predicted {
+                    predicted.ssd_writes_per_second *= kept_to;
+                }
                 let rate = decision.predicted.map(|predicted| predicted.ssd_writes_per_second);
                 if self.gate.is_none() {
                     self.parts[at] = Part::new(rate, now, self.config.epoch_seconds);
@@ -415,6 +419,18 @@ impl ControlLoop {
             position.findings = found;
         }
         decided.map(|()| &self.positions[..])
+    }
+
+    /// The share of the SSD writes predicted by these decisions that their price lets in.
+    fn share_written(&self, now: f64, decisions: &[Decision]) -> f64 {
+        let (Some(_), Some(pace)) = (&self.gate, &self.pace) else { return 1.0 };
+        let wanted: f64 = decisions
+            .iter()
+            .filter_map(|decision| decision.predicted)
+            .map(|it| it.ssd_writes_per_second)
+            .sum();
+        let rate = pace.rate(now, self.config.epoch_seconds);
+        if wanted > rate { rate / wanted } else { 1.0 }
     }
 
     /// The tenants, as given.

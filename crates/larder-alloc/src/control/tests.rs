@@ -195,3 +195,24 @@ fn the_budgets_periods_begin_on_time_whatever_the_epochs() {
         [(30.0, 1000, 50), (60.0, 1000, 50), (70.0, 650, 66), (90.0, 350, 50), (120.0, 1000, 50)]
     );
 }
+
+#[test]
+fn predicted_writes_keep_to_the_budget() {
+    let predicted = |budget: Option<WriteBudget>| {
+        let allocator = crate::by_name("larder").expect("known");
+        let profile = allocator.profile();
+        let tenants = vec![tenant("a"), tenant("b")];
+        let mut control =
+            ControlLoop::new(ControlConfig { budget, ..config(100.0) }, allocator, profile, tenants);
+        control.arrive(&[0, 1], 0.0).expect("fits");
+        read_twice(&mut control, 0, 400);
+        read_twice(&mut control, 1, 300);
+        let positions = control.decide(100.0, &[]).expect("decided");
+        let each = positions.iter().map(|position| position.decision.predicted.expect("learned"));
+        each.map(|predicted| predicted.ssd_writes_per_second).sum::<f64>()
+    };
+    let free = predicted(None);
+    assert!(free > 2.0, "{free}");
+    let held = predicted(Some(WriteBudget { bytes: 4096.0 * 100.0, period_seconds: 100.0 }));
+    assert!(held > 0.0 && held <= 2.0, "{held} of {free}: a block a second, and what may be made up for");
+}
