@@ -1,5 +1,8 @@
 //! Guests and hypervisors that break every rule: their own connection ends, or their own request fails, and nobody else notices.
 
+// Tests may unwrap; the helpers among them too, which clippy does not know for tests.
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::sync::atomic::Ordering;
@@ -15,6 +18,9 @@ const WRITE_OUT: u32 = 1;
 const OK: u8 = 0;
 const FAILED: u8 = 1;
 const UNSUPPORTED: u8 = 2;
+
+/// Makes a queue wrong.
+type Breaker = fn(&Rogue);
 
 /// A good guest on another volume of the same reactor.
 fn neighbour(server: &Server) -> Disk {
@@ -53,7 +59,7 @@ fn a_driver_by_hand_is_served() {
 fn broken_chains_end_the_connection_and_nothing_else() {
     let server = Server::start_on(1, 2);
     let mut good = neighbour(&server);
-    let break_it: [(&str, fn(&Rogue)); 9] = [
+    let break_it: [(&str, Breaker); 9] = [
         ("endless", |rogue| rogue.describe(0, HEADER, 16, NEXT, 0)),
         ("outside the table", |rogue| rogue.describe(0, HEADER, 16, NEXT, 999)),
         ("outside the memory", |rogue| rogue.describe(0, MEMORY, 16, 0, 0)),

@@ -162,7 +162,10 @@ mod tests {
     const MEMORY: u64 = 0x10000;
     const INDIRECT_AT: u64 = 0x800;
 
-    fn memory(tables: &[(u64, &[(u64, u32, u16, u16)])]) -> Memory {
+    /// Start, length, flags, next.
+    type Row = (u64, u32, u16, u16);
+
+    fn memory(tables: &[(u64, &[Row])]) -> Memory {
         let memory = Memory::from_ranges(&[(GuestAddress(0), MEMORY as usize)]).unwrap();
         for (start, table) in tables {
             for (index, &(addr, len, flags, next)) in table.iter().enumerate() {

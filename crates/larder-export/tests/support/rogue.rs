@@ -182,8 +182,8 @@ impl Rogue {
 
     /// True while the daemon answers on this connection.
     pub fn is_connected(&mut self) -> bool {
-        let mut byte = [0];
-        self.frontend.get_config(0, 1, VhostUserConfigFlags::empty(), &mut byte).is_ok()
+        let byte = [0];
+        self.frontend.get_config(0, 1, VhostUserConfigFlags::empty(), &byte).is_ok()
     }
 
     /// Wait until the daemon has ended the connection.
