@@ -421,7 +421,7 @@ help: use another path"#,
     (
         r#"nbd = "tcp"#,
         r#"ordered = false"#,
-        r#"larder.toml:27: volume "web-disk" is not served in any way
+        r#"larder.toml:27: volume "web-root" is not served in any way
    |
 27 | [[tenant.volume]]
    | ^^^^^^^^^^^^^^^^^
