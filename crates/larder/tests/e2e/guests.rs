@@ -1,12 +1,14 @@
 //! Virtual machines with Larder's volumes as their disks, over vhost-user: two at a time, each with a tenant of its own.
 
+use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::daemon::larder;
+use crate::common::daemon::{Larder, larder};
 use crate::common::guest::Guest;
 use crate::common::kills::{a_while, seed, times};
 use crate::common::process::{program, run};
 use crate::common::setup::{MIB, Setup};
+use crate::common::wait_for;
 
 /// Write a file system full of what fio can verify, boot once more, and find all of it.
 const TWO_BOOTS: &str = "
@@ -41,6 +43,22 @@ if dmesg | grep -i 'error\\|hung'; then exit 5; fi
 umount /mnt
 e2fsck -fn /dev/vda
 ";
+
+/// Wait until every guest that runs has its disk again. False where none runs any more.
+///
+/// QEMU 7.2 never comes back to a daemon whose predecessor died while it was being greeted: it takes itself for connected.
+fn all_are_back(larder: &Larder, guests: &mut [Guest]) -> bool {
+    wait_for("the guests are back", || {
+        let running = guests.iter_mut().filter_map(|guest| guest.runs().then_some(())).count();
+        let back = larder.log().matches("a hypervisor has connected").count();
+        if back >= running { Ok(()) } else { Err(format!("{back} of {running}")) }
+    });
+    sleep(GREETING);
+    guests.iter_mut().any(Guest::runs)
+}
+
+/// Far more than QEMU's greeting takes.
+const GREETING: Duration = Duration::from_millis(500);
 
 /// Two tenants, one writing through and one writing back, each with a disk for a guest.
 fn two_disks() -> Setup {
@@ -79,10 +97,10 @@ fn guests_notice_nothing_of_a_killed_daemon() {
         ["t", "b"].map(|name| Guest::start(larder.folder(), name, &larder.vhost_socket(name), UNDER_KILLS));
     guests.iter_mut().for_each(|guest| guest.says("WRITING"));
     for kill in 0..times(4) {
-        a_while(&mut state, Duration::from_millis(2500));
-        if !guests.iter_mut().any(Guest::runs) {
+        if !all_are_back(&larder, &mut guests) {
             break;
         }
+        a_while(&mut state, Duration::from_millis(2500));
         eprintln!("kill {kill}");
         larder = larder.kill().start();
     }
