@@ -29,11 +29,14 @@ class Server:
         self.log = open(log, "w")
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
 
+    def answers(self):
+        return subprocess.run(["nbdinfo", "--size", self.uri], capture_output=True).returncode == 0
+
     def wait_ready(self):
         for _ in range(200):
             if self.process.poll() is not None:
                 sys.exit(f"{self.name} ended at start: see {self.log.name}")
-            if subprocess.run(["nbdinfo", "--size", self.uri], capture_output=True).returncode == 0:
+            if self.answers():
                 return
             time.sleep(0.05)
         sys.exit(f"{self.name} does not answer on {self.uri}: see {self.log.name}")

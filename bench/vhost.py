@@ -11,42 +11,27 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
+
+import nbd
 
 SIZE_MIB = 256
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Server:
-    """A running server: its name, its socket, its process."""
+class Server(nbd.Server):
+    """A running server: its name, its socket (in place of a URI), its process."""
 
-    def __init__(self, name, socket, argv, log):
-        self.name, self.socket = name, socket
-        self.log = open(log, "w")
-        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-
-    def wait_ready(self):
-        for _ in range(200):
-            if self.process.poll() is not None:
-                sys.exit(f"{self.name} ended at start: see {self.log.name}")
-            if os.path.exists(self.socket):
-                return
-            time.sleep(0.05)
-        sys.exit(f"{self.name} does not answer on {self.socket}: see {self.log.name}")
+    def answers(self):
+        return os.path.exists(self.uri)
 
     def processor_seconds(self):
         with open(f"/proc/{self.process.pid}/stat") as file:
             fields = file.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
 
 
 class Larder(Server):
@@ -79,7 +64,7 @@ vhost_user = "{folder}/larder.vhost"
         return json.loads(out)["tenants"][0]["read_misses"]
 
     def warm(self):
-        uri = f"nbd+unix:///vol?socket={os.path.dirname(self.socket)}/larder.nbd"
+        uri = f"nbd+unix:///vol?socket={os.path.dirname(self.uri)}/larder.nbd"
         subprocess.run(["nbdcopy", uri, "null:"], check=True)
 
 
@@ -98,7 +83,7 @@ def raw(folder, image, aio):
 def load(server, options, kind, depth):
     """IOPS, and processor time per request in microseconds."""
     before = server.processor_seconds()
-    argv = [options.load, server.socket, kind, str(depth), str(options.seconds), str(SIZE_MIB << 20)]
+    argv = [options.load, server.uri, kind, str(depth), str(options.seconds), str(SIZE_MIB << 20)]
     found = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
     if found["errors"]:
         sys.exit(f"{server.name}: {found['errors']} errors")

@@ -213,6 +213,24 @@ fn what_a_killed_daemon_had_in_flight_is_executed_again() {
     server.stop();
 }
 
+#[test]
+fn a_guest_hears_of_what_a_killed_daemon_gave_back_without_telling() {
+    let server = Server::start_on(1, 1);
+    let mut rogue = Rogue::connect_with_event_index(&server.vhost_socket(0));
+    rogue.remember(None);
+    // All that the guest asked is given back, and nothing new comes: only the call that was never made would wake it.
+    rogue.memory.write_obj(1_u16, GuestAddress(AVAILABLE + 2)).unwrap();
+    rogue.memory.store(1_u16, GuestAddress(support::rogue::USED + 2), Ordering::Release).unwrap();
+    rogue.begin();
+    rogue.wait_for_call();
+    // Another counter is told too: the old one may have had it.
+    rogue.call = vmm_sys_util::eventfd::EventFd::new(vmm_sys_util::eventfd::EFD_NONBLOCK).unwrap();
+    rogue.frontend.set_vring_call(0, &rogue.call).unwrap();
+    rogue.wait_for_call();
+    drop(rogue);
+    server.stop();
+}
+
 /// Queues full of random bytes, some of them nearly right.
 #[test]
 fn garbage_is_survived() {

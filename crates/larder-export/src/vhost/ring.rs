@@ -55,6 +55,8 @@ pub(super) struct Ring {
     signal_again: bool,
     /// Something was given back since the guest was last told.
     answered: bool,
+    /// The guest is told the next time whether it asked to be or not: what told it of earlier answers may never have reached it.
+    tell_anyway: bool,
     closed: bool,
     /// Who waits for its end, to be told where it stopped.
     waiting: Option<Sender<u16>>,
@@ -104,6 +106,7 @@ impl Ring {
             signals: 0,
             signal_again: false,
             answered: true,
+            tell_anyway: true,
             closed: false,
             waiting: None,
             phase: Phase::Serving,
@@ -147,7 +150,7 @@ impl Ring {
     pub fn set_call(&mut self, cx: &mut Context, call: Option<OwnedFd>) -> io::Result<()> {
         let fresh = call.map(|call| cx.adopt_counter(call)).transpose()?;
         std::mem::replace(&mut self.call, fresh).into_iter().for_each(|old| cx.close(old));
-        self.answered = true;
+        (self.answered, self.tell_anyway) = (true, true);
         Ok(())
     }
 
@@ -227,7 +230,8 @@ impl Ring {
             return Ok(());
         }
         let Some(call) = self.call else { return Ok(()) };
-        if self.queue.needs_notification(&**self.memory)? && !self.is_hushed() {
+        let asked = self.queue.needs_notification(&**self.memory)? && !self.is_hushed();
+        if std::mem::take(&mut self.tell_anyway) || asked {
             match self.signals {
                 0 => self.signal(cx, call, token),
                 // One that is under way may come too early for this. Its end is near.

@@ -27,7 +27,7 @@ pub const HEADER: u64 = 0x3000;
 pub const STATUS: u64 = 0x3800;
 pub const DATA: u64 = 0x4000;
 
-/// Without an index of events: every kick counts.
+const EVENT_INDEX: u64 = 1 << 29;
 const VERSION_1: u64 = 1 << 32;
 const INDIRECT: u64 = 1 << 28;
 const FLUSH: u64 = 1 << 9;
@@ -48,10 +48,19 @@ pub struct Rogue {
 impl Rogue {
     /// Connect and say what is needed before a queue.
     pub fn connect(socket: &Path) -> Self {
+        Self::connect_with(socket, 0)
+    }
+
+    /// The same, with an index of events: it is told of answers only behind the one that it names.
+    pub fn connect_with_event_index(socket: &Path) -> Self {
+        Self::connect_with(socket, EVENT_INDEX)
+    }
+
+    fn connect_with(socket: &Path, more: u64) -> Self {
         let mut frontend = Frontend::connect(socket, 1).unwrap();
         frontend.set_owner().unwrap();
         let offered = frontend.get_features().unwrap();
-        let wanted = VERSION_1 | INDIRECT | FLUSH | PROTOCOL_FEATURES;
+        let wanted = VERSION_1 | INDIRECT | FLUSH | PROTOCOL_FEATURES | more;
         assert_eq!(offered & wanted, wanted);
         frontend.set_features(wanted).unwrap();
         let protocol = VhostUserProtocolFeatures::REPLY_ACK
@@ -160,6 +169,15 @@ impl Rogue {
             self.memory.write_obj(*head, entry).unwrap();
         }
         self.set_available(index.wrapping_add(heads.len() as u16));
+    }
+
+    /// Wait until it is told of something given back.
+    pub fn wait_for_call(&self) {
+        let began = Instant::now();
+        while self.call.read().is_err() {
+            assert!(began.elapsed() < PATIENCE, "nothing is told");
+            std::thread::yield_now();
+        }
     }
 
     pub fn set_available(&self, index: u16) {

@@ -92,9 +92,7 @@ fn clean_without_larder(setup: &Setup) {
 #[test]
 fn guests_notice_nothing_of_a_killed_daemon() {
     let mut state = seed();
-    // Both write through: under `wb` a guest can be left waiting after many kills (docs/vm.md).
-    let through = two_disks().without("write_policy = \"wb\"");
-    let mut larder = through.start();
+    let mut larder = two_disks().start();
     let mut guests =
         ["t", "b"].map(|name| Guest::start(larder.folder(), name, &larder.vhost_socket(name), UNDER_KILLS));
     guests.iter_mut().for_each(|guest| guest.says("WRITING"));
