@@ -56,7 +56,7 @@ pub use api::*;
 pub use clean::{DirtyLimits, Drain};
 #[cfg(feature = "planted")]
 pub use durable::recover_planted;
-pub use durable::{OpenError, Planted, Sums};
+pub use durable::{GrowError, OpenError, Planted, Sums};
 pub use larder_policy::spec::CachingSpec;
 pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};
 pub use resume::{Resumed, SessionMark};

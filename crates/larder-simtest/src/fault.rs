@@ -30,7 +30,7 @@ pub enum Fault {
     Loss,
     /// A device becomes slow for a while.
     Storm,
-    /// Quotas and write policies change.
+    /// Quotas and write policies change, and volumes grow.
     Change,
     /// Volumes are resized, replaced by others and added while the engine is stopped.
     Volume,

@@ -137,6 +137,10 @@ impl World {
                 self.count(Fault::Change);
                 self.set_quota(tenant, blocks);
             }
+            Act::Grow { disk, blocks } => {
+                self.count(Fault::Change);
+                self.grow(disk, blocks);
+            }
             Act::Policy { tenant, policy } => {
                 self.count(Fault::Change);
                 self.set_write_policy(tenant, policy);
@@ -146,7 +150,9 @@ impl World {
     }
 
     fn ask(&mut self, Ask { kind, disk, at, blocks, inset, fua }: Ask) {
-        let (bytes, block) = (self.plan().disks[disk].bytes, self.plan().block_bytes());
+        // One that grows may not have its new size yet.
+        let bytes = self.host().engine().volume_bytes(VolumeId(disk as u16));
+        let block = self.plan().block_bytes();
         let first = (bytes.div_ceil(block) * at) >> 32;
         let start = (first * block + inset.0 * SECTOR_BYTES).min(bytes - SECTOR_BYTES);
         let end = ((first + blocks) * block - inset.1 * SECTOR_BYTES).min(bytes).max(start + SECTOR_BYTES);

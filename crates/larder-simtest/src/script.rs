@@ -41,6 +41,13 @@ pub enum Act {
         /// The new one.
         policy: WritePolicy,
     },
+    /// A backing becomes longer, and its volume grows in use, if it can.
+    Grow {
+        /// Its number.
+        disk: usize,
+        /// By how many blocks.
+        blocks: u64,
+    },
     /// The next operations of a kind fail.
     Errors {
         /// Whose: the cache's data, its metadata, a backing.
@@ -323,8 +330,9 @@ impl Writer<'_> {
 
     fn setting(&mut self) -> Act {
         let tenant = self.tenant();
-        match self.rng.below(2) {
-            0 => Act::Quota { tenant, blocks: any_quota(&mut self.rng, self.wide) },
+        match self.rng.below(3) {
+            0 => Act::Grow { disk: self.disk(), blocks: 1 + self.rng.below(3) },
+            1 => Act::Quota { tenant, blocks: any_quota(&mut self.rng, self.wide) },
             _ => Act::Policy { tenant, policy: any_policy(&mut self.rng, self.plan.holds_back) },
         }
     }

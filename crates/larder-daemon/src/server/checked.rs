@@ -81,11 +81,11 @@ fn identified(volume: &VolumeConfig, backing: &Backing) -> Volume {
 fn held_blocks(config: &Config, volumes: &[Volume], recovered: &Recovered) -> Vec<u32> {
     let tenants = config.tenants.iter().enumerate();
     let owners = tenants.flat_map(|(index, tenant)| tenant.volumes.iter().map(move |_| index));
-    let same = |a: &Volume, b: &Volume| (&a.name, &a.identity, a.bytes) == (&b.name, &b.identity, b.bytes);
+    let block_bytes = recovered.superblock().layout.block_bytes();
     let of_number: BTreeMap<u16, usize> = owners
         .zip(volumes)
         .filter_map(|(owner, volume)| {
-            let known = recovered.volumes().volumes.iter().find(|known| same(known, volume))?;
+            let known = recovered.volumes().volumes.iter().find(|known| known.is_again(volume, block_bytes))?;
             Some((known.id, owner))
         })
         .collect();

@@ -21,6 +21,9 @@ impl Engine {
     }
 
     fn go_on_saying(&mut self) {
+        if self.start_growth() {
+            return;
+        }
         match self.durable.as_ref().is_some_and(|durable| durable.stopping) {
             true => self.stop_step(),
             false => drop(self.start_round()),
@@ -214,6 +217,7 @@ impl Engine {
         durable.phase = Phase::Idle;
         match after {
             After::Start => self.start_step(),
+            After::Growth => self.growth_step(),
             After::Flag => {}
             After::Round | After::Pages => {
                 let outcome = durable.end_round();

@@ -14,11 +14,13 @@
 //!   for a while ([`tend`]).
 //! * **A dirty block** is mapped when its data is durable, in the order of the writes ([`news`]); a guest's flush waits for that.
 //!   What becomes of the slots of older versions is in [`dirty`].
+//! * **A volume that grows** has its new size in the volume table before anything is said of what is beyond the old end ([`grow`]).
 //! * **An error** of the device in metadata ends all this for good ([`latch`]): the superblock is marked, the cache is not used
 //!   any more, and the backings serve alone.
 
 mod commit;
 mod dirty;
+mod grow;
 mod guard;
 mod latch;
 mod limbo;
@@ -34,13 +36,14 @@ mod tend;
 mod verify;
 mod versions;
 
+pub use grow::GrowError;
 pub use open::OpenError;
 pub use planted::Planted;
 #[cfg(feature = "planted")]
 pub use planted::recover_planted;
 pub use sums::Sums;
 
-use crate::format::{BlockId, JournalWriter, Piece, Region, Salt, Superblock, TableWriter, Ticket};
+use crate::format::{BlockId, JournalWriter, Piece, Region, Salt, Superblock, TableWriter, Ticket, VolumeTable};
 use crate::store::BlockKey;
 use crate::{StageId, VolumeId};
 use limbo::Limbo;
@@ -79,6 +82,8 @@ enum Phase {
 enum After {
     /// The next piece of the start.
     Start,
+    /// The next piece of what a growing volume needs.
+    Growth,
     /// The superblock says that there may be dirty blocks: now there may.
     Flag,
     /// The round is over.
@@ -130,6 +135,9 @@ pub(crate) struct Durable {
     failed: bool,
     /// What the start still has to write, piece by piece.
     start: VecDeque<(Piece, Option<Superblock>)>,
+    /// The volumes of this session, and of those before of which something is mapped.
+    volume_table: VolumeTable,
+    growth: Option<grow::Growth>,
     /// The superblock that is being written.
     next_superblock: Option<Superblock>,
     /// Rounds asked for.

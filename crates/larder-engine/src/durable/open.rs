@@ -1,6 +1,6 @@
 //! Going on with a cache that was recovered.
 //!
-//! Volumes are found again by name, identity and size: one that differs is another volume. What is mapped of others is freed: while
+//! Volumes are found again by name, identity and size ([`Volume::is_again`]): one that differs is another volume. What is mapped of others is freed: while
 //! they are not here anyone may write to their backings. First the device is flushed, so that all that recovery has read is durable; then
 //! comes the superblock of the session, which says so. Guests wait for both.
 
@@ -79,7 +79,7 @@ impl Engine {
         let session = recovered.open()?;
         let (table, numbers) = number(recovered, volumes);
         let start = start_pieces(recovered, &session, &table)?;
-        self.durable = Some(Box::new(Durable::new(recovered, session, numbers, start, self.store.seed())));
+        self.durable = Some(Box::new(Durable::new(recovered, session, (table, numbers), start, self.store.seed())));
         let versions = recovered.versions();
         self.store.reserve(recovered.blocks().count());
         for (slot, state) in recovered.slots() {
@@ -205,7 +205,7 @@ impl Durable {
     fn new(
         recovered: &Recovered,
         session: Session,
-        numbers: Vec<u16>,
+        (volume_table, numbers): (VolumeTable, Vec<u16>),
         start: VecDeque<(Piece, Option<Superblock>)>,
         seed: u64,
     ) -> Self {
@@ -230,6 +230,8 @@ impl Durable {
             writes: 0,
             failed: false,
             start,
+            volume_table,
+            growth: None,
             next_superblock: None,
             wanted: 0,
             frees: VecDeque::new(),
@@ -282,17 +284,19 @@ fn number(recovered: &Recovered, volumes: Vec<Volume>) -> (VolumeTable, Vec<u16>
         SlotState::Used(contents) | SlotState::Dropped(contents) => Some(contents.block.volume),
         SlotState::Free | SlotState::Unknown => None,
     }));
-    let same = |a: &Volume, b: &Volume| (&a.name, &a.identity, a.bytes) == (&b.name, &b.identity, b.bytes);
+    let block_bytes = recovered.superblock().layout.block_bytes();
     let mut table: BTreeMap<u16, Volume> = old.volumes.iter().map(|v| (v.id, v.clone())).collect();
     let mut numbers = Vec::new();
     for volume in volumes {
-        let known = old.volumes.iter().find(|known| same(known, &volume) && !numbers.contains(&known.id));
+        let known = old.volumes.iter().find(|known| known.is_again(&volume, block_bytes) && !numbers.contains(&known.id));
         // There are fewer volumes than numbers, or the table has no room.
         let unused =
             || (0..=u16::MAX).find(|id| !table.contains_key(id) && !in_use.contains(id)).unwrap_or(0);
         let id = known.map_or_else(unused, |known| known.id);
         numbers.push(id);
-        table.entry(id).or_insert(Volume { id, ..volume });
+        let bytes = volume.bytes;
+        // One that has grown has its new size from here on.
+        table.entry(id).or_insert(Volume { id, ..volume }).bytes = bytes;
     }
     table.retain(|id, _| numbers.contains(id) || in_use.contains(id));
     let volumes: Vec<Volume> = table.into_values().collect();

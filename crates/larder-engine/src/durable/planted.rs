@@ -63,11 +63,13 @@ pub enum Planted {
     EpochUnflushed,
     /// A flush does not end the epoch.
     EpochGoesOn,
+    /// A volume grows, and the volume table is not told.
+    GrowthUntold,
 }
 
 impl Planted {
     /// All of them, with their names.
-    pub const NAMES: [(&str, Self); 27] = [
+    pub const NAMES: [(&str, Self); 28] = [
         ("mark-skipped", Self::MarkSkipped),
         ("mark-not-awaited", Self::MarkNotAwaited),
         ("slot-before-free", Self::SlotBeforeFree),
@@ -95,6 +97,7 @@ impl Planted {
         ("version-dropped", Self::VersionDropped),
         ("epoch-unflushed", Self::EpochUnflushed),
         ("epoch-goes-on", Self::EpochGoesOn),
+        ("growth-untold", Self::GrowthUntold),
     ];
 
     /// The bug of this name.

@@ -48,13 +48,18 @@ impl Durable {
         self.news.gather(&mut self.slots);
     }
 
-    /// The flush has ended.
+    /// The flush has ended: what was written when it began is durable.
+    pub(super) fn flush_ended(&mut self) {
+        self.ripe.extend(self.flushing.drain(..));
+        self.news.flush_ended();
+    }
+
+    /// The round's flush has ended.
     pub(super) fn end_round(&mut self) -> Outcome {
         self.journal.flushed(self.journal.sealed());
         self.table.flushed(self.ticket);
         self.journal.checkpointed(self.table.tail());
-        self.ripe.extend(self.flushing.drain(..));
-        self.news.flush_ended();
+        self.flush_ended();
         self.news.round_ended();
         let Said { frees, marks, firm, epochless, .. } = std::mem::take(&mut self.said);
         firm.into_iter().for_each(|slot| self.slots.firm(slot));

@@ -33,6 +33,17 @@ pub struct Volume {
     pub identity: String,
 }
 
+impl Volume {
+    /// True if `now` is this volume again: of the same name, on the same backing. That may have grown meanwhile where the identity says which disk it is
+    /// (`… [inode …]`, not a URI, which any disk may be behind), and the last block was whole: its checksum is the same then.
+    pub fn is_again(&self, now: &Self, block_bytes: u32) -> bool {
+        let tells_the_disk = self.identity.ends_with(']') && !self.identity.ends_with(" [device]");
+        let has_grown =
+            self.bytes < now.bytes && self.bytes.is_multiple_of(u64::from(block_bytes)) && tells_the_disk;
+        (&self.name, &self.identity) == (&now.name, &now.identity) && (self.bytes == now.bytes || has_grown)
+    }
+}
+
 /// All volumes of a cache, by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeTable {
@@ -174,6 +185,21 @@ mod tests {
         assert_eq!(VolumeTable::decode(&bytes, salt, 0), None);
         assert_eq!(VolumeTable::decode(&[0; 4096], salt, 0), Some(VolumeTable::default()));
         assert_eq!((table.get(65_535).map(|v| v.id), table.get(2)), (Some(65_535), None));
+    }
+
+    #[test]
+    fn a_volume_is_known_again_by_its_disk_which_may_have_grown() {
+        let with = |identity: &str, bytes| Volume { identity: identity.into(), bytes, ..volume(1, "v") };
+        let file = with("/srv/v [inode 7, made 1.2]", 8192);
+        let again = |now: &Volume| file.is_again(now, 4096);
+        assert!(again(&file) && again(&Volume { bytes: 8192 + 512, ..file.clone() }));
+        assert!(!again(&Volume { bytes: 4096, ..file.clone() }), "it has shrunk");
+        assert!(!again(&Volume { bytes: 16_384, ..with("/srv/v [inode 8, made 3.4]", 0) }), "another file");
+        assert!(!file.is_again(&Volume { bytes: 32_768, ..file.clone() }, 16_384), "its last block was not whole");
+        for vague in ["nbd://host/v", "/dev/sdb [device]"] {
+            assert!(with(vague, 8192).is_again(&with(vague, 8192), 4096));
+            assert!(!with(vague, 8192).is_again(&with(vague, 16_384), 4096), "any disk may be there");
+        }
     }
 
     #[test]

@@ -141,6 +141,12 @@ impl SimDevice {
         self.values.truncate(bytes / SECTOR_BYTES);
     }
 
+    /// It is longer from now on, with zeroes at the end.
+    pub fn grow(&mut self, bytes: u64) {
+        assert!(bytes >= self.bytes.len(), "it does not become shorter");
+        self.bytes.resize(bytes);
+    }
+
     /// Keep what is written to these bytes from now on, whole operations.
     pub fn watch(&mut self, bytes: Range<u64>) {
         self.watched = (bytes, Vec::new());

@@ -188,6 +188,14 @@ impl SimHost {
         self.drain();
     }
 
+    /// A volume's backing has become longer: let it grow. False where it cannot be.
+    pub fn grow(&mut self, volume: VolumeId, bytes: u64) -> bool {
+        self.backing(volume).grow(bytes);
+        let grows = self.engine.grow_volume(volume, bytes).is_ok();
+        self.drain();
+        grows
+    }
+
     /// Evict what is above its quota, up to `budget` blocks. True if work is left.
     pub fn trim(&mut self, budget: usize) -> bool {
         let left = self.engine.trim(budget);

@@ -12,8 +12,9 @@ impl World {
     /// Read everything, then look at the backings: both have to show the same.
     pub fn read_everything(&mut self) {
         self.settle();
-        for (number, disk) in (0..).zip(self.plan.disks.clone()) {
-            self.submit(ask::read(VolumeId(number), 0, disk.bytes));
+        for volume in (0..self.plan.disks.len()).map(|disk| VolumeId(disk as u16)) {
+            let bytes = self.host.engine().volume_bytes(volume);
+            self.submit(ask::read(volume, 0, bytes));
         }
         self.settle();
         for disk in 0..self.plan.disks.len() {

@@ -165,10 +165,26 @@ impl World {
         }
     }
 
+    /// A backing becomes longer by some blocks while it is in use, and its volume grows, if it can; else it does at the next start.
+    pub(crate) fn grow(&mut self, disk: usize, blocks: u64) {
+        let bytes = self.plan.disks[disk].bytes + blocks * self.plan.block_bytes();
+        // What has a block that is not whole at its end does not grow in use, and is another volume at the next start.
+        if self.plan.disks[disk].bytes.is_multiple_of(self.plan.block_bytes()) {
+            let grows = self.host.grow(VolumeId(disk as u16), bytes);
+            self.tell(|| format!("  volume {disk} grows to {bytes} bytes: {grows}"));
+            self.know_size(disk, bytes);
+            self.check();
+        }
+    }
+
     fn resized(&mut self, disk: usize, bytes: u64) {
+        self.host.backing(VolumeId(disk as u16)).resize(bytes);
+        self.know_size(disk, bytes);
+    }
+
+    fn know_size(&mut self, disk: usize, bytes: u64) {
         let volume = VolumeId(disk as u16);
         self.plan.disks[disk].bytes = bytes;
-        self.host.backing(volume).resize(bytes);
         self.oracle.resize(volume, bytes / SECTOR_BYTES);
         self.survivors.resize(volume, bytes / SECTOR_BYTES);
         self.prefix.resize(volume, bytes / SECTOR_BYTES);

@@ -131,7 +131,7 @@ impl World {
     pub(super) fn volumes(&self) -> Vec<Volume> {
         let volume = |(number, disk): (u8, &Disk)| Volume {
             id: 0,
-            identity: format!("disk {number}.{}", disk.identity),
+            identity: format!("disk {number} [{}]", disk.identity),
             name: format!("volume {number}"),
             uuid: Uuid([number; 16]),
             bytes: disk.bytes,
