@@ -34,6 +34,7 @@ mod clean;
 mod distrust;
 mod durable;
 mod fill;
+mod forget;
 mod flush;
 pub mod format;
 mod locks;

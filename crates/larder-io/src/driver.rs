@@ -5,6 +5,7 @@
 mod metadata;
 mod slow;
 mod swap;
+mod volumes;
 
 use crate::backing::Device;
 use crate::cache_device::HEADER_BYTES;
@@ -35,6 +36,8 @@ const CACHE: usize = 0;
 pub(crate) struct Volume {
     pub tenant: TenantId,
     pub info: VolumeInfo,
+    /// Requests that would change it wait.
+    pub frozen: bool,
 }
 
 /// A guest's request has ended.
@@ -67,6 +70,8 @@ pub(crate) struct Driver {
     /// The checksums that operations in flight are to give.
     sums: HashMap<u32, (Sums, OpKind)>,
     replies: VecDeque<Reply>,
+    /// Requests that wait for their volume to be thawed, in the order in which they came.
+    frozen: VecDeque<volumes::Frozen>,
     ended: VecDeque<Ended>,
     /// Time on the reactor's clock, renewed once per turn of the loop.
     pub now_ns: u64,
@@ -103,6 +108,7 @@ impl Driver {
             guests: Regions::default(),
             stages: Regions::default(),
             replies: VecDeque::new(),
+            frozen: VecDeque::new(),
             ended: VecDeque::new(),
             now_ns: 0,
             looks: slow::Looks::default(),
@@ -117,6 +123,9 @@ impl Driver {
         if let Err(error) = self.check(&asked, buffer.as_deref().map(|bytes| bytes.len() as u64)) {
             self.replies.push_back(Reply { cookie, result: Err(error), buffer });
             return;
+        }
+        if self.volumes[usize::from(asked.volume.0)].frozen && volumes::changes(asked.kind) {
+            return self.frozen.push_back(volumes::Frozen { asked, buffer, cookie });
         }
         let GuestRequest { volume, kind, offset, len, fua } = asked;
         let id = self.requests.insert(cookie) as u32;
@@ -138,7 +147,7 @@ impl Driver {
         if volume.info.read_only && !matches!(asked.kind, RequestKind::Read | RequestKind::Flush) {
             return Err(IoError::NotSupported);
         }
-        if self.requests.len() < REQUESTS_MAX { Ok(()) } else { Err(IoError::Io) }
+        if self.requests.len() + self.frozen.len() < REQUESTS_MAX { Ok(()) } else { Err(IoError::Io) }
     }
 
     /// Carry out everything that the engine wants done.
@@ -523,7 +532,7 @@ mod tests {
         let devices = vec![device(0), device(1)];
         let info = VolumeInfo { bytes: 1 << 20, min_block: 512, preferred_block: 4096, read_only: false };
         let pool = BufferPool::new(1 << 20);
-        Driver::new(engine, vec![Volume { tenant, info }], devices, pool, Monitor::new(None))
+        Driver::new(engine, vec![Volume { tenant, info, frozen: false }], devices, pool, Monitor::new(None))
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub trait Frontend: Send + 'static {
     fn reply(&mut self, cx: &mut Context, cookie: u64, result: Result<(), IoError>, buffer: Option<Buffer>);
     /// Everything that had happened has been told: the moment to send what was gathered.
     fn end_of_batch(&mut self, cx: &mut Context);
+    /// A volume has another size from now on.
+    fn resized(&mut self, _cx: &mut Context, _volume: VolumeId, _info: VolumeInfo) {}
     /// About once a second while any socket is adopted: the moment to enforce deadlines.
     fn tick(&mut self, cx: &mut Context, now: Instant);
     /// Wind down: accept nothing new, finish what is in flight, close. The reactor goes on calling until [`Frontend::is_idle`]

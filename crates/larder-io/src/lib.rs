@@ -41,7 +41,7 @@ pub use context::Context;
 pub use file::{FileDevice, OpenError};
 pub use frontend::{Event, Extent, Frontend, GuestRequest, VolumeInfo};
 pub use identity::backing_of;
-pub use mailbox::{AttachError, DrainCommand, Handle, HandleError, Inbox, mailbox};
+pub use mailbox::{AttachError, DrainCommand, Handle, HandleError, Inbox, VolumeError, mailbox};
 pub use monitor::{MONITOR_BATCH, MonitorRecord, MonitorSink};
 pub use nbd_backing::{NbdBacking, NbdError, NbdErrorKind};
 pub use reactor::{ReactorBuilder, ReactorConfig, ReactorError, ReactorThread};

@@ -1,10 +1,11 @@
 //! How other threads reach a reactor: a bounded queue of commands, and a wake-up only where the reactor sleeps.
 
 use crate::driver::Another;
+use crate::frontend::VolumeInfo;
 use crate::stats::ReactorSnapshot;
 use crate::{CacheDevice, SharedPool, sys};
 use larder_engine::format::{Recovered, Volume};
-use larder_engine::{OpenError, Resumed, TenantId, VolumeId, WritePolicy};
+use larder_engine::{GrowError, OpenError, Resumed, TenantId, VolumeId, WritePolicy};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
@@ -24,6 +25,15 @@ pub(crate) enum ReactorCommand<C> {
     Drain { volume: VolumeId, how: DrainCommand },
     Snapshot(mpsc::Sender<ReactorSnapshot>),
     LostRanges { volume: VolumeId, answer: mpsc::Sender<Vec<Range<u64>>> },
+    GrowVolume { volume: VolumeId, answer: mpsc::Sender<Result<VolumeInfo, VolumeError>> },
+    ForgetVolume { volume: VolumeId, answer: mpsc::Sender<Result<(), VolumeError>> },
+    Quiesce {
+        volume: VolumeId,
+        within: Duration,
+        hold: Duration,
+        answer: mpsc::Sender<Result<(), VolumeError>>,
+    },
+    Thaw { volume: VolumeId, answer: mpsc::Sender<bool> },
     DetachCache,
     AttachCache { another: Box<Another>, answer: mpsc::Sender<Result<Resumed, AttachError>> },
     Frontend(C),
@@ -73,6 +83,46 @@ pub enum AttachError {
     /// What the cache holds cannot be gone on with.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The reactor does not take commands.
+    #[error(transparent)]
+    Handle(#[from] HandleError),
+}
+
+/// Something cannot be done to a volume that is in use.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VolumeError {
+    /// There is none of this number.
+    #[error("the reactor has no such volume")]
+    Unknown,
+    /// Its backing cannot be asked, or is one that keeps its size.
+    #[error("cannot tell the size of {backing}: {why}")]
+    Measure {
+        /// Its path or URI.
+        backing: String,
+        /// Why.
+        why: String,
+    },
+    /// See there.
+    #[error(transparent)]
+    Grow(#[from] GrowError),
+    /// The cache device alone has some of it.
+    #[error("some of the volume is dirty")]
+    Dirty,
+    /// The cache device has failed with data of it.
+    #[error("the volume has failed: the cache device alone has some of its data")]
+    Failed,
+    /// Somebody quiesces it already.
+    #[error("the volume is being kept quiet already")]
+    Quiet,
+    /// It was thawed before it was quiet.
+    #[error("the volume was thawed meanwhile")]
+    Thawed,
+    /// It took too long.
+    #[error("a device did not do its part in time")]
+    Slow,
+    /// The reactor is about to end.
+    #[error("the daemon is stopping")]
+    Stopping,
     /// The reactor does not take commands.
     #[error(transparent)]
     Handle(#[from] HandleError),
@@ -172,6 +222,46 @@ impl<C> Handle<C> {
         let (answer, receiver) = mpsc::channel();
         let another = Box::new(Another { device, kept, pool });
         self.send(ReactorCommand::AttachCache { another, answer })?;
+        Ok(receiver)
+    }
+
+    /// Let a volume have the size that its backing has now, which is larger. What it is like then comes through the receiver, after the frontend was told.
+    pub fn grow_volume(
+        &self,
+        volume: VolumeId,
+    ) -> Result<mpsc::Receiver<Result<VolumeInfo, VolumeError>>, HandleError> {
+        let (answer, receiver) = mpsc::channel();
+        self.send(ReactorCommand::GrowVolume { volume, answer })?;
+        Ok(receiver)
+    }
+
+    /// Drop everything cached of a volume, so that not even a crash brings any of it back. It has to be drained.
+    pub fn forget_volume(
+        &self,
+        volume: VolumeId,
+    ) -> Result<mpsc::Receiver<Result<(), VolumeError>>, HandleError> {
+        let (answer, receiver) = mpsc::channel();
+        self.send(ReactorCommand::ForgetVolume { volume, answer })?;
+        Ok(receiver)
+    }
+
+    /// Have a volume's backing hold, durably, all that its guests were told is written, and let nothing change it: `within` some time, and for at most
+    /// `hold`. What would change it waits meanwhile. The receiver tells when that is so.
+    pub fn quiesce(
+        &self,
+        volume: VolumeId,
+        within: Duration,
+        hold: Duration,
+    ) -> Result<mpsc::Receiver<Result<(), VolumeError>>, HandleError> {
+        let (answer, receiver) = mpsc::channel();
+        self.send(ReactorCommand::Quiesce { volume, within, hold, answer })?;
+        Ok(receiver)
+    }
+
+    /// Let a volume go on. The receiver tells whether it was quiet until now.
+    pub fn thaw(&self, volume: VolumeId) -> Result<mpsc::Receiver<bool>, HandleError> {
+        let (answer, receiver) = mpsc::channel();
+        self.send(ReactorCommand::Thaw { volume, answer })?;
         Ok(receiver)
     }
 

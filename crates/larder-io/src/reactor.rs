@@ -4,6 +4,7 @@ mod build;
 mod run;
 mod stop;
 mod swap;
+mod volumes;
 
 pub use build::{ReactorBuilder, ReactorConfig, ReactorError, ReactorThread};
 
@@ -13,3 +14,5 @@ mod socket_tests;
 mod stop_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod volume_tests;

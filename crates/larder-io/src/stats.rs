@@ -122,6 +122,8 @@ pub struct VolumeSnapshot {
     pub dirty_blocks: u32,
     /// How far it is with being drained.
     pub draining: Drain,
+    /// Nothing changes it until it is thawed, and its backing has all of it.
+    pub quiet: bool,
     /// The cache device has failed with data that the backing does not have: nothing is served.
     pub failed: bool,
     /// The cache device is slower than the backing: reads of clean blocks pass it by.

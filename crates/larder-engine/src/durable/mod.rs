@@ -231,6 +231,12 @@ impl Durable {
         self.writes as usize
     }
 
+    /// True while the journal may map blocks of a volume that are not cached.
+    pub(crate) fn frees_anything_of(&self, volume: VolumeId) -> bool {
+        let first = BlockId { volume: self.numbers[usize::from(volume.0)], block: 0 };
+        self.limbo.between(first, u64::MAX).next().is_some()
+    }
+
     /// Bytes of memory held for slots.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.slots.memory_bytes() + self.limbo.memory_bytes()

@@ -116,6 +116,14 @@ impl FileDevice {
         self.bytes
     }
 
+    /// The size that it has now, in bytes.
+    pub(crate) fn measure(&self) -> io::Result<u64> {
+        match self.block_device {
+            true => sys::block_device_bytes(&self.file),
+            false => Ok(self.file.metadata()?.len()),
+        }
+    }
+
     /// Smallest unit of a request in bytes: 512 or 4096.
     pub fn align(&self) -> u32 {
         self.align

@@ -170,7 +170,7 @@ impl ReactorBuilder {
         if info.bytes > max {
             return Err(ReactorError::TooLarge { name: backing.name(), bytes: info.bytes, max });
         }
-        self.volumes.push(Volume { tenant, info });
+        self.volumes.push(Volume { tenant, info, frozen: false });
         self.backings.push(backing);
         Ok(self.engine.add_volume(tenant, info.bytes))
     }

@@ -4,6 +4,7 @@
 use super::ReactorError;
 use super::stop::{Late, Phase};
 use super::swap::Swap;
+use super::volumes::Volumes;
 use crate::Context;
 use crate::frontend::Frontend;
 use crate::lane::Operation;
@@ -44,8 +45,9 @@ pub(super) struct Reactor<F: Frontend> {
     began: Instant,
     next_tick: Instant,
     completions: Vec<Completion>,
-    trim_due: bool,
+    pub trim_due: bool,
     pub swap: Swap,
+    pub volumes: Volumes,
 }
 
 impl<F: Frontend> Reactor<F> {
@@ -64,6 +66,7 @@ impl<F: Frontend> Reactor<F> {
             completions: Vec::with_capacity(COMPLETIONS_PER_TURN),
             trim_due: false,
             swap: Swap::default(),
+            volumes: Volumes::default(),
         }
     }
 
@@ -125,6 +128,12 @@ impl<F: Frontend> Reactor<F> {
                 // As above.
                 let _ = answer.send(self.cx.driver.engine.lost_ranges(volume));
             }
+            ReactorCommand::GrowVolume { volume, answer } => self.grow_volume(volume, answer),
+            ReactorCommand::ForgetVolume { volume, answer } => self.forget_volume(volume, answer),
+            ReactorCommand::Quiesce { volume, within, hold, answer } => {
+                self.quiesce(volume, within, hold, answer);
+            }
+            ReactorCommand::Thaw { volume, answer } => _ = answer.send(self.thaw(volume)),
             ReactorCommand::DetachCache => self.detach_cache(),
             ReactorCommand::AttachCache { another, answer } => self.attach_cache(another, answer),
             ReactorCommand::Frontend(command) => self.frontend.command(&mut self.cx, command),
@@ -190,6 +199,7 @@ impl<F: Frontend> Reactor<F> {
         driver.act(lane);
         driver.continue_inline();
         self.swap_cache();
+        self.go_on_with_volumes();
         if self.cx.now >= self.next_tick {
             self.tick();
         }
@@ -273,6 +283,7 @@ impl<F: Frontend> Reactor<F> {
         let timed = !self.cx.lane.sockets.is_empty()
             || self.phase != Phase::Running
             || self.swap.is_under_way()
+            || self.volumes.is_busy()
             || self.cx.driver.engine.data_offset().is_some();
         let timeout = if timed { self.next_tick.saturating_duration_since(began) } else { SLEEP_MAX };
         let result = self.cx.lane.ring.enter(Some(timeout));
@@ -312,7 +323,7 @@ impl<F: Frontend> Reactor<F> {
 
     fn volume(&self, index: usize) -> VolumeSnapshot {
         let driver = &self.cx.driver;
-        let crate::driver::Volume { tenant, info } = driver.volumes[index];
+        let crate::driver::Volume { tenant, info, .. } = driver.volumes[index];
         let (volume, engine) = (VolumeId(index as u16), &driver.engine);
         VolumeSnapshot {
             volume,
@@ -321,6 +332,7 @@ impl<F: Frontend> Reactor<F> {
             backing: driver.stats[index + 1],
             dirty_blocks: engine.dirty_of(volume),
             draining: engine.draining(volume),
+            quiet: self.volumes.is_quiet(volume),
             failed: engine.is_failed(volume),
             slow_cache: engine.passes_slow_cache(volume),
             epochs_behind: engine.epochs_behind(volume),

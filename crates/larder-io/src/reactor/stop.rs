@@ -42,6 +42,7 @@ impl<F: Frontend> Reactor<F> {
     pub fn begin_stop(&mut self, within: Duration) {
         if self.phase == Phase::Running {
             self.phase = Phase::Draining { deadline: Instant::now() + within };
+            self.thaw_all();
             self.frontend.stop(&mut self.cx);
         }
     }

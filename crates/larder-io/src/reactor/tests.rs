@@ -119,11 +119,11 @@ impl Rig {
         self.handle.frontend(Ask { request, data, answer }).unwrap();
     }
 
-    fn read(&self, offset: u64, len: u64) -> Answer {
+    pub fn read(&self, offset: u64, len: u64) -> Answer {
         self.ask(RequestKind::Read, offset, len, Vec::new()).recv_timeout(LONG).unwrap()
     }
 
-    fn write(&self, offset: u64, data: &[u8]) -> Result<(), IoError> {
+    pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), IoError> {
         let answer = self.ask(RequestKind::Write, offset, data.len() as u64, data.to_vec());
         answer.recv_timeout(LONG).unwrap().map(|_| ())
     }
@@ -132,7 +132,7 @@ impl Rig {
         self.ask(kind, offset, len, Vec::new()).recv_timeout(LONG).unwrap().map(|_| ())
     }
 
-    fn snapshot(&self) -> ReactorSnapshot {
+    pub fn snapshot(&self) -> ReactorSnapshot {
         self.handle.snapshot().unwrap().recv_timeout(LONG).unwrap()
     }
 
@@ -161,11 +161,11 @@ impl Rig {
     }
 }
 
-fn pattern(seed: u8, len: u64) -> Vec<u8> {
+pub(super) fn pattern(seed: u8, len: u64) -> Vec<u8> {
     (0..len).map(|at| (at / 512) as u8 ^ seed).collect()
 }
 
-fn file(place: &str, bytes: u64) -> (tempfile::NamedTempFile, Backing) {
+pub(super) fn file(place: &str, bytes: u64) -> (tempfile::NamedTempFile, Backing) {
     let file = tempfile::NamedTempFile::new_in(place).unwrap();
     file.as_file().set_len(bytes).unwrap();
     let backing = Backing::open(file.path().to_str().unwrap()).unwrap();
