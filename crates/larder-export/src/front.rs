@@ -5,8 +5,8 @@
 
 use crate::nbd::{NbdCommand, NbdFrontend};
 use crate::vhost::{VhostCommand, VhostFrontend};
-use larder_engine::IoError;
-use larder_io::{Buffer, Context, Event, Frontend};
+use larder_engine::{IoError, VolumeId};
+use larder_io::{Buffer, Context, Event, Frontend, VolumeInfo};
 use std::time::Instant;
 
 /// Set in the tokens and cookies of vhost-user.
@@ -82,6 +82,10 @@ impl Frontend for Exports {
     fn end_of_batch(&mut self, cx: &mut Context) {
         self.nbd.end_of_batch(cx);
         self.vhost.end_of_batch(cx);
+    }
+
+    fn resized(&mut self, _: &mut Context, volume: VolumeId, info: VolumeInfo) {
+        self.vhost.resized(volume, info);
     }
 
     fn tick(&mut self, cx: &mut Context, now: Instant) {

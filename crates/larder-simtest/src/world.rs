@@ -230,6 +230,17 @@ impl World {
         self.check();
     }
 
+    /// Drop everything cached of a volume, until nothing of it can come back.
+    pub fn forget_volume(&mut self, volume: VolumeId) {
+        self.tell(|| format!("volume {} is forgotten", volume.0));
+        self.host.forget_volume(volume);
+        self.check();
+        while !self.host.go_on_forgetting(volume) {
+            self.trim();
+            self.step();
+        }
+    }
+
     /// What a reactor does once a second.
     pub fn tick(&mut self) {
         self.host.tick();

@@ -13,6 +13,9 @@ use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRE
 /// vhost-user's own feature bit, among those of virtio: there are protocol features.
 pub(super) const PROTOCOL_FEATURES: u64 = 1 << 30;
 
+/// Likewise vhost's own: the hypervisor wants to know which pages of the guest are written.
+pub(super) const LOG_ALL: u64 = 1 << 26;
+
 /// Bytes of the configuration space that have a meaning here.
 const CONFIG_BYTES: usize = 60;
 /// Where the driver switches the write cache on and off.
@@ -34,7 +37,8 @@ pub(super) fn features(info: &VolumeInfo) -> u64 {
         | bit(VIRTIO_BLK_F_TOPOLOGY)
         | bit(VIRTIO_BLK_F_CONFIG_WCE)
         | bit(VIRTIO_BLK_F_MQ)
-        | PROTOCOL_FEATURES;
+        | PROTOCOL_FEATURES
+        | LOG_ALL;
     let writes = bit(VIRTIO_BLK_F_DISCARD) | bit(VIRTIO_BLK_F_WRITE_ZEROES);
     always | if info.read_only { bit(VIRTIO_BLK_F_RO) } else { writes }
 }
@@ -81,6 +85,11 @@ impl ConfigSpace {
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// The volume has another size.
+    pub fn set_bytes(&mut self, bytes: u64) {
+        self.put(0, &(bytes / SECTOR_BYTES).to_le_bytes());
     }
 
     /// A part of it; zeroes beyond its end.

@@ -1,5 +1,6 @@
 //! A volume as the disk of a virtual machine: its queues, and what is executed for them.
 
+use super::channel::Channel;
 use super::chain::{BrokenChain, Chain, Segment, gather, scatter};
 use super::fault::was_hurt;
 use super::limits::{BYTES_PER_DEVICE, IDLE_TURNS, QUEUES_MAX, REQUESTS_PER_TURN};
@@ -96,6 +97,8 @@ pub(super) struct Session {
     pub number: u64,
     /// To end it.
     pub stream: UnixStream,
+    /// To tell the hypervisor something.
+    pub channel: Arc<Channel>,
 }
 
 /// Why a guest is not served any more until its hypervisor connects again.

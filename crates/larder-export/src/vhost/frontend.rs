@@ -1,5 +1,6 @@
 //! The vhost-user devices of a reactor: every call of the reactor finds its device and its queue here.
 
+use super::channel::Channel;
 use super::device::{Device, Session, Shared, Token};
 use super::memory::Snapshot;
 use super::ring::{Phase, Ring, RingSetup};
@@ -92,13 +93,15 @@ impl VhostFrontend {
         let stream = UnixStream::from(fd);
         self.sessions += 1;
         let number = self.sessions;
+        let channel = Arc::new(Channel::new(device.info.bytes));
         let begun = stream.try_clone().and_then(|ours| {
-            session::start(ours, self.reactor.clone(), device.index, number, &device.name, &device.info)
+            let link = session::Link::new(self.reactor.clone(), device.index, number);
+            session::start(ours, link, &channel, &device.name, &device.info)
         });
         match begun {
             Ok(()) => {
                 tracing::info!(volume = device.name, "a hypervisor has connected");
-                device.session = Some(Session { number, stream });
+                device.session = Some(Session { number, stream, channel });
                 // Until the driver says what it can.
                 device.writes_through = true;
             }
@@ -159,6 +162,14 @@ impl VhostFrontend {
                 device.session = None;
                 device.abandon(shared);
             }
+        }
+    }
+
+    /// A volume has another size: whoever uses it is told.
+    pub fn resized(&mut self, volume: VolumeId, info: VolumeInfo) {
+        for device in self.devices.iter_mut().filter(|device| device.volume == volume) {
+            device.info = info;
+            device.session.iter().for_each(|session| session.channel.resize(info.bytes));
         }
     }
 

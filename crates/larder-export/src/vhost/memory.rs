@@ -4,6 +4,7 @@
 //! the hypervisor takes away meanwhile. Guest memory is only ever copied from or to, never borrowed: it changes under our
 //! eyes.
 
+use super::dirty::{DirtyLog, Watched};
 use super::fault::Guard;
 use super::limits::MEMORY_REGIONS_MAX;
 use std::fs::File;
@@ -14,7 +15,7 @@ use vhost::vhost_user::{Error, Result};
 use vm_memory::{GuestAddress, GuestMemoryMmap, GuestRegionMmap};
 
 /// Guest memory, by the guest's addresses.
-pub(super) type Memory = GuestMemoryMmap<()>;
+pub(super) type Memory = GuestMemoryMmap<Watched>;
 
 /// A guest's memory as it is at some time, mapped and guarded as long as anybody works on it.
 #[derive(Debug, Default)]
@@ -38,6 +39,7 @@ pub(super) struct GuestRam {
     now: Arc<Snapshot>,
     /// Of the regions, in the order of their guards.
     names: Vec<Name>,
+    log: Arc<DirtyLog>,
 }
 
 /// Where the hypervisor has a region in its own address space, by which it tells where the queues are.
@@ -51,7 +53,7 @@ struct Name {
 impl GuestRam {
     /// No memory yet.
     pub fn new() -> Self {
-        Self { now: Arc::default(), names: Vec::new() }
+        Self { now: Arc::default(), names: Vec::new(), log: Arc::default() }
     }
 
     /// As it is now.
@@ -59,9 +61,14 @@ impl GuestRam {
         Arc::clone(&self.now)
     }
 
+    /// Which of its pages were written.
+    pub fn log(&self) -> &DirtyLog {
+        &self.log
+    }
+
     /// Have these regions in place of all others.
     pub fn replace(&mut self, regions: &[VhostUserMemoryRegion], files: Vec<File>) -> Result<()> {
-        let mut fresh = Self::new();
+        let mut fresh = Self { log: Arc::clone(&self.log), ..Self::new() };
         regions.iter().zip(files).try_for_each(|(region, file)| fresh.add(region, file))?;
         *self = fresh;
         Ok(())
@@ -73,8 +80,9 @@ impl GuestRam {
             return Err(Error::InvalidParam);
         }
         has_bytes(&file, region.mmap_offset, region.memory_size)?;
-        let mapping = region.mmap_region(file)?;
+        let mapping = region.mmap_region::<Watched>(file)?;
         let name = Name::of(region);
+        mapping.bitmap().watch(name.guest, &self.log);
         let guard = Guard::new(mapping.as_ptr(), mapping.size()).map_err(Error::ReqHandlerError)?;
         let mapped = GuestRegionMmap::new(mapping, GuestAddress(name.guest)).ok_or(Error::InvalidParam)?;
         let memory = self.now.insert_region(Arc::new(mapped)).map_err(|_| Error::InvalidParam)?;

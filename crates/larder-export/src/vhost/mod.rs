@@ -8,13 +8,15 @@
 //! Every byte is copied once between guest memory and a buffer of ours. Without a copy, a guest could change a block between its
 //! checksum and the device, or between the backing and the cache, and would later read two different things from one place.
 //!
-//! One file per role: `session` (the hypervisor's messages), `config` (features, configuration space), `memory` (the
-//! guest's), `fault` (memory that goes away), `frontend` (dispatch of the reactor's calls), `device` (a volume and its queues), `ring` (one queue), `chain` and `request` (descriptors to
+//! One file per role: `session` (the hypervisor's messages), `channel` (what it is told), `config` (features, configuration space), `memory` (the
+//! guest's), `dirty` (which of it was written, for a migration), `fault` (memory that goes away), `frontend` (dispatch of the reactor's calls), `device` (a volume and its queues), `ring` (one queue), `chain` and `request` (descriptors to
 //! requests), `record` (what is in flight, for the next daemon), `limits`.
 
 mod chain;
+mod channel;
 mod config;
 mod device;
+mod dirty;
 mod fault;
 mod frontend;
 pub mod limits;

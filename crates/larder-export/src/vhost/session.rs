@@ -4,7 +4,8 @@
 //! hypervisor said; the reactor is told of a queue when that is to be served, with everything it needs, and of changes since.
 //! Nothing here is on the way of a request.
 
-use super::config::{ConfigSpace, PROTOCOL_FEATURES, features, has_event_index, writes_through};
+use super::channel::Channel;
+use super::config::{LOG_ALL, ConfigSpace, PROTOCOL_FEATURES, features, has_event_index, writes_through};
 use super::fault::was_hurt;
 use super::frontend::{Told, VhostCommand};
 use super::limits::{MEMORY_REGIONS_MAX, QUEUE_SIZE_MAX, QUEUES_MAX};
@@ -36,21 +37,20 @@ const STACK_BYTES: usize = 256 << 10;
 /// Serve a connection on a thread of its own.
 pub(super) fn start(
     stream: UnixStream,
-    reactor: Handle<ExportCommand>,
-    device: usize,
-    number: u64,
+    link: Link,
+    channel: &Arc<Channel>,
     name: &str,
     info: &VolumeInfo,
 ) -> io::Result<()> {
-    let link = Link { reactor, device, number };
-    let state = State::new(info);
-    let name = name.to_owned();
+    let (state, device) = (State::new(info, Arc::clone(channel)), link.device);
+    let (name, channel, ahead) = (name.to_owned(), Arc::clone(channel), stream.try_clone()?);
     let body = move || {
         let handler = Arc::new(Mutex::new(Hypervisor { link: &link, state }));
         let mut requests = BackendReqHandler::from_stream(stream, handler);
         // A request that fails ends the connection: where the hypervisor waits for more than an acknowledgement, it would wait for ever.
         let error = loop {
-            if let Err(error) = requests.handle_request() {
+            let next = channel.look(&ahead).map_err(Error::SocketBroken);
+            if let Err(error) = next.and_then(|()| requests.handle_request()) {
                 break error;
             }
         };
@@ -63,13 +63,18 @@ pub(super) fn start(
 }
 
 /// The way to the reactor. It learns in any case that the connection is over.
-struct Link {
+pub(super) struct Link {
     reactor: Handle<ExportCommand>,
     device: usize,
     number: u64,
 }
 
 impl Link {
+    /// From the connection of this number on a device.
+    pub fn new(reactor: Handle<ExportCommand>, device: usize, number: u64) -> Self {
+        Self { reactor, device, number }
+    }
+
     fn tell(&self, told: Told) -> Result<()> {
         let command = VhostCommand { device: self.device, session: self.number, told };
         self.reactor.frontend(ExportCommand::Vhost(command)).map_err(|_| Error::BackendInternalError)
@@ -109,17 +114,20 @@ struct State {
     offered: u64,
     acked: u64,
     config: ConfigSpace,
+    /// Knows the volume's size of now.
+    channel: Arc<Channel>,
     ram: GuestRam,
     queues: Vec<QueueState>,
     records: Option<Arc<Records>>,
 }
 
 impl State {
-    fn new(info: &VolumeInfo) -> Self {
+    fn new(info: &VolumeInfo, channel: Arc<Channel>) -> Self {
         Self {
             offered: features(info),
             acked: 0,
             config: ConfigSpace::new(info),
+            channel,
             ram: GuestRam::new(),
             queues: (0..QUEUES_MAX).map(|_| QueueState::default()).collect(),
             records: None,
@@ -248,7 +256,12 @@ impl VhostUserBackendReqHandlerMut for Hypervisor<'_> {
             // Such a hypervisor has no message to enable a queue.
             self.state.queues.iter_mut().for_each(|queue| queue.enabled = true);
         }
-        self.tell_write_cache()
+        self.tell_write_cache()?;
+        match self.state.ram.log().want(features & LOG_ALL != 0) {
+            true => Ok(()),
+            // The answer comes behind all writes that do not know of it.
+            false => self.tell_memory(),
+        }
     }
 
     fn set_mem_table(
@@ -276,11 +289,12 @@ impl VhostUserBackendReqHandlerMut for Hypervisor<'_> {
         available: u64,
         _log: u64,
     ) -> Result<()> {
-        let queue = self.state.queue(index)?;
-        if queue.running {
+        let (queue, addresses) = (self.state.queue(index)?, Some([descriptors, available, used]));
+        // A migration begins and ends with the same addresses, and another flag for the log: that has all writes in any case.
+        if queue.running && queue.addresses != addresses {
             return Err(Error::InvalidParam);
         }
-        queue.addresses = Some([descriptors, available, used]);
+        queue.addresses = addresses;
         Ok(())
     }
 
@@ -326,6 +340,8 @@ impl VhostUserBackendReqHandlerMut for Hypervisor<'_> {
         Ok(VhostUserProtocolFeatures::MQ
             | VhostUserProtocolFeatures::REPLY_ACK
             | VhostUserProtocolFeatures::CONFIG
+            | VhostUserProtocolFeatures::LOG_SHMFD
+            | VhostUserProtocolFeatures::BACKEND_REQ
             | VhostUserProtocolFeatures::INFLIGHT_SHMFD
             | VhostUserProtocolFeatures::RESET_DEVICE
             | VhostUserProtocolFeatures::CONFIGURE_MEM_SLOTS)
@@ -345,6 +361,7 @@ impl VhostUserBackendReqHandlerMut for Hypervisor<'_> {
     }
 
     fn get_config(&mut self, offset: u32, size: u32, _flags: VhostUserConfigFlags) -> Result<Vec<u8>> {
+        self.state.config.set_bytes(self.state.channel.bytes());
         Ok(self.state.config.read(offset, size))
     }
 
@@ -408,7 +425,7 @@ impl VhostUserBackendReqHandlerMut for Hypervisor<'_> {
         Err(Error::InvalidOperation("no memory is shared"))
     }
 
-    fn set_log_base(&mut self, _log: &VhostUserLog, _file: File) -> Result<()> {
-        Err(Error::InvalidOperation("writes are not logged"))
+    fn set_log_base(&mut self, log: &VhostUserLog, file: File) -> Result<()> {
+        self.state.ram.log().share(log, file)
     }
 }

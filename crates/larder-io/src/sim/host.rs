@@ -196,6 +196,19 @@ impl SimHost {
         grows
     }
 
+    /// Drop everything cached of a volume.
+    pub fn forget_volume(&mut self, volume: VolumeId) {
+        self.engine.forget_volume(volume);
+        self.drain();
+    }
+
+    /// True once nothing of it can come back.
+    pub fn go_on_forgetting(&mut self, volume: VolumeId) -> bool {
+        let done = self.engine.go_on_forgetting(volume);
+        self.drain();
+        done
+    }
+
     /// Evict what is above its quota, up to `budget` blocks. True if work is left.
     pub fn trim(&mut self, budget: usize) -> bool {
         let left = self.engine.trim(budget);

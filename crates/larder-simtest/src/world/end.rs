@@ -166,7 +166,7 @@ impl World {
     }
 
     /// A backing becomes longer by some blocks while it is in use, and its volume grows, if it can; else it does at the next start.
-    pub(crate) fn grow(&mut self, disk: usize, blocks: u64) {
+    pub fn grow(&mut self, disk: usize, blocks: u64) {
         let bytes = self.plan.disks[disk].bytes + blocks * self.plan.block_bytes();
         // What has a block that is not whole at its end does not grow in use, and is another volume at the next start.
         if self.plan.disks[disk].bytes.is_multiple_of(self.plan.block_bytes()) {

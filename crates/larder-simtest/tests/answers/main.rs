@@ -1,6 +1,8 @@
 //! The promises of a cache that survives, each on the smallest case that could break it.
 
 mod drain;
+mod forget;
+mod grow;
 mod modes;
 mod ordered;
 mod resume;
