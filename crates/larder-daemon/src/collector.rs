@@ -297,6 +297,10 @@ fn volume_status(
         dirty_blocks: now.dirty_blocks,
         dirty_bytes: u64::from(now.dirty_blocks) * u64::from(block_bytes),
         draining: now.draining.as_str().into(),
+        quiet: now.quiet,
+        // What the reactors do not know is filled in by who does.
+        migrating: false,
+        clients: 0,
         slow_cache: now.slow_cache,
         epochs_behind: now.epochs_behind,
         backing_failing_seconds: now.backing_failing.map(|time| time.as_secs_f64()),

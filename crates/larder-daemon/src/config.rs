@@ -276,6 +276,14 @@ impl Config {
         name.into()
     }
 
+    /// The file that says which volumes are being migrated: beside [`Config::loss_file`] (`cache.img.migrating.json`).
+    pub fn migration_file(&self) -> PathBuf {
+        let file = self.loss_file();
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let stem = name.strip_suffix(".loss.json").or(name.strip_suffix(".json")).unwrap_or(&name);
+        file.with_file_name(format!("{stem}.migrating.json"))
+    }
+
     /// The volumes of all tenants, in the order of the file.
     pub fn volumes(&self) -> impl Iterator<Item = &VolumeConfig> {
         self.tenants.iter().flat_map(|tenant| &tenant.volumes)

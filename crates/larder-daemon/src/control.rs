@@ -1,8 +1,10 @@
 //! What can be asked over the control socket, beside the status: that dirty blocks are written back, what a failed cache device alone has, and that it is
 //! used again.
 //!
-//! A request is a word, and a name where it takes one: `status`, `flush NAME`, `drain NAME`, `undrain NAME`, `lost VOLUME`, `attach`. A name is that of a tenant, or of a
+//! A request is a word, and what it is about, as [`Request::WORDS`] lists them. A name is that of a tenant, or of a
 //! volume; where both have it, it is the tenant, and `TENANT/VOLUME` is the volume. Each answer is one JSON object; one with the key `error` is a refusal.
+
+use std::time::Duration;
 
 use larder_engine::VolumeId;
 use larder_io::{DrainCommand, Handle, HandleError};
@@ -12,6 +14,7 @@ use thiserror::Error;
 use crate::config::Config;
 use crate::keeper;
 use crate::loss::VolumeLoss;
+use crate::volumes::MigrationStep;
 use crate::placement::Place;
 
 /// A request, as its line says it.
@@ -30,27 +33,71 @@ pub enum Request {
     Lost(String),
     /// The cache device is there again.
     Attach,
+    /// The volume's backing has grown.
+    Resize(String),
+    /// Nothing is to change this volume for so long, at most.
+    Quiesce {
+        /// The volume.
+        name: String,
+        /// How long.
+        hold: Duration,
+    },
+    /// It may change again.
+    Thaw(String),
+    /// The volume's guest leaves for another host.
+    Migrate {
+        /// The volume.
+        name: String,
+        /// How far it is.
+        step: MigrationStep,
+    },
 }
 
 impl Request {
     /// The words that a request may begin with.
-    pub const WORDS: &str = "status, flush NAME, drain NAME, undrain NAME, lost VOLUME, attach";
+    pub const WORDS: &str = "status, flush NAME, drain NAME, undrain NAME, lost VOLUME, attach, resize VOLUME, quiesce SECONDS VOLUME, thaw VOLUME, \
+         migrate-prepare VOLUME, migrate-complete VOLUME, migrate-abort VOLUME";
 
     /// A request of a line; `None` where it is none.
     pub fn parse(line: &str) -> Option<Self> {
         let drain = |name: &str, how| Some(Self::Drain { name: name.to_owned(), how });
+        let migrate = |name: &str, step| Some(Self::Migrate { name: name.to_owned(), step });
         match line.split_once(' ') {
             None => match line {
                 "status" => Some(Self::Status),
                 "attach" => Some(Self::Attach),
                 _ => None,
             },
+            Some(("resize", name)) => Some(Self::Resize(name.to_owned())),
+            Some(("quiesce", rest)) => {
+                let (seconds, name) = rest.split_once(' ')?;
+                Some(Self::Quiesce { name: name.to_owned(), hold: Duration::from_secs(seconds.parse().ok()?) })
+            }
+            Some(("thaw", name)) => Some(Self::Thaw(name.to_owned())),
+            Some(("migrate-prepare", name)) => migrate(name, MigrationStep::Prepare),
+            Some(("migrate-complete", name)) => migrate(name, MigrationStep::Complete),
+            Some(("migrate-abort", name)) => migrate(name, MigrationStep::Abort),
             Some(("lost", name)) => Some(Self::Lost(name.to_owned())),
             Some(("flush", name)) => drain(name, DrainCommand::Once),
             Some(("drain", name)) => drain(name, DrainCommand::On),
             Some(("undrain", name)) => drain(name, DrainCommand::Off),
             Some(_) => None,
         }
+    }
+
+    /// The line of a request to keep a volume quiet.
+    pub fn quiesce_line(name: &str, hold: Duration) -> String {
+        format!("quiesce {} {name}", hold.as_secs())
+    }
+
+    /// The line of a step of a migration.
+    pub fn migrate_line(name: &str, step: MigrationStep) -> String {
+        let word = match step {
+            MigrationStep::Prepare => "prepare",
+            MigrationStep::Complete => "complete",
+            MigrationStep::Abort => "abort",
+        };
+        format!("migrate-{word} {name}")
     }
 
     /// The line of a request to drain.
@@ -80,6 +127,9 @@ pub enum Refusal {
     /// No volume has this name.
     #[error("there is no volume \"{0}\"")]
     UnknownVolume(String),
+    /// Its guest is to leave.
+    #[error("volume \"{0}\" is being migrated: nothing of it may become dirty")]
+    Migrating(String),
     /// A reactor does not take commands.
     #[error("a reactor does not take commands: {0}")]
     Reactor(#[from] HandleError),
@@ -112,7 +162,7 @@ pub fn volume_places(config: &Config, places: &[Place]) -> Vec<VolumePlace> {
 }
 
 /// The volumes that a name is about, by their index among all volumes of the configuration; none where there is no such name.
-fn named(config: &Config, name: &str) -> Vec<usize> {
+pub(crate) fn named(config: &Config, name: &str) -> Vec<usize> {
     let mut all = Vec::new();
     for tenant in &config.tenants {
         all.extend(tenant.volumes.iter().map(|volume| (tenant.name.as_str(), volume.name.as_str())));
@@ -221,6 +271,14 @@ mod tests {
             let request = Request::Drain { name: "a/b".into(), how };
             assert_eq!(Request::parse(&Request::drain_line("a/b", how)), Some(request));
         }
+        for step in [MigrationStep::Prepare, MigrationStep::Complete, MigrationStep::Abort] {
+            let request = Request::Migrate { name: "a b".into(), step };
+            assert_eq!(Request::parse(&Request::migrate_line("a b", step)), Some(request));
+        }
+        let hold = Duration::from_secs(90);
+        let quiesce = Request::Quiesce { name: "a b".into(), hold };
+        assert_eq!(Request::parse(&Request::quiesce_line("a b", hold)), Some(quiesce));
+        assert_eq!([Request::parse("quiesce a 90"), Request::parse("quiesce 90")], [None, None]);
         assert_eq!(Request::parse("status"), Some(Request::Status));
         assert_eq!(
             [Request::parse("dance"), Request::parse("drain"), Request::parse("status x")],

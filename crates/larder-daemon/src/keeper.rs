@@ -296,12 +296,23 @@ impl<C: Send + 'static> Keeper<C> {
         let (Some(mark), Some(volumes)) = (self.mark, self.volumes.clone()) else {
             return Err(KeepError::NotClosed);
         };
+        let volumes = self.of_now(volumes)?;
         let plan = CachePlan::check_again(self.spec.clone(), mark)?;
         check_blocks(&plan, self.blocks)?;
         let mut cache = plan.format()?;
         let Some(recovered) = cache.take_recovered() else { return Err(KeepError::NotClosed) };
         let pool = SharedPool::of_recovered(&recovered);
         self.hand_over(cache, Some((recovered, volumes)), &pool)
+    }
+
+    /// Volumes as they are now: they may have grown since the start.
+    fn of_now(&self, mut volumes: Vec<Volume>) -> Result<Vec<Volume>, Silent> {
+        let snapshots = self.collector.snapshots()?;
+        for (volume, place) in volumes.iter_mut().zip(&self.places) {
+            let now = snapshots[place.reactor].volumes.iter().find(|now| now.volume == place.volume);
+            volume.bytes = now.map_or(volume.bytes, |now| now.info.bytes);
+        }
+        Ok(volumes)
     }
 
     /// One that is not is empty again, for all.

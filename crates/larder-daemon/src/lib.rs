@@ -2,7 +2,7 @@
 //!
 //! [`config`] says what `larder.toml` may say. [`server`] checks it against the machine, starts the reactors, and stops
 //! them. [`warm_start`] says what tenants begin with where the cache was kept. [`analyzer`] is the thread around the loop of an epoch ([`epoch`] decides, [`actuator`] puts the decisions into
-//! steps). [`collector`] puts the [`status`] together that the [`control_socket`] tells; [`control`] has what else it can be asked. [`keeper`] looks after a cache device that fails and comes back; [`loss`] is what it alone has.
+//! steps). [`collector`] puts the [`status`] together that the [`control_socket`] tells; [`control`] has what else it can be asked. [`volumes`] is what can be done to one volume in use, [`migration`] which of them are leaving. [`keeper`] looks after a cache device that fails and comes back; [`loss`] is what it alone has.
 
 pub mod actuator;
 pub mod analyzer;
@@ -13,8 +13,10 @@ pub mod control_socket;
 pub mod epoch;
 pub mod keeper;
 pub mod loss;
+pub mod migration;
 pub mod placement;
 pub mod server;
 pub mod status;
 pub mod units;
+pub mod volumes;
 pub mod warm_start;

@@ -250,6 +250,15 @@ pub struct VolumeStatus {
     /// `off`; `once` while all that is dirty is written back; `on` while it is and nothing becomes dirty, `done` when the backing has all of it.
     #[serde(default)]
     pub draining: String,
+    /// Nothing changes it until it is thawed: writes wait.
+    #[serde(default)]
+    pub quiet: bool,
+    /// Its guest is leaving for another host (`larder volume migrate`).
+    #[serde(default)]
+    pub migrating: bool,
+    /// Clients that use it now: NBD connections and hypervisors.
+    #[serde(default)]
+    pub clients: u64,
     /// The cache device is slower than the backing: reads of clean blocks pass it by until it is faster again.
     #[serde(default)]
     pub slow_cache: bool,

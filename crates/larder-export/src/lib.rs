@@ -8,8 +8,10 @@ mod group;
 mod listener;
 mod log;
 pub mod nbd;
+mod users;
 pub mod vhost;
 
 pub use front::{ExportCommand, Exports};
 pub use group::group_id;
 pub use listener::{BindError, ListenAddress, Listener, bind, bind_for_group};
+pub use users::Users;

@@ -126,6 +126,54 @@ pub struct Drain {
 pub enum Volume {
     /// Print lines to paste: for QEMU, libvirt, Cloud Hypervisor, nbd-client and fstab.
     Show(ShowVolume),
+    /// Let a volume have the size that its backing has now, while guests use it.
+    ///
+    /// Make the backing larger first (truncate -s, lvextend, qemu-img resize). Guests over vhost-user see the new size at once; NBD clients when they connect
+    /// again. A volume never shrinks in use.
+    Resize(OneVolume),
+    /// Have the backing hold all of a volume, and keep writes waiting until `larder volume thaw`: around a snapshot of the backing.
+    ///
+    /// Everything dirty is written back first, while guests go on. Then writes wait, reads do not. If nobody thaws it, the volume goes on by itself after --hold,
+    /// and `thaw` says so: the snapshot is then not to be trusted.
+    Quiesce(Quiesce),
+    /// Let a volume go on after `larder volume quiesce`. Fails if it had already gone on by itself: a snapshot taken meanwhile may be torn.
+    Thaw(OneVolume),
+    /// Let a guest leave for another host, live, over a backing that both hosts reach: prepare, migrate, complete, in this order.
+    #[command(subcommand)]
+    Migrate(Migrate),
+}
+
+/// The steps of a live migration, on the host that the guest leaves.
+#[derive(Debug, Subcommand)]
+pub enum Migrate {
+    /// Before the migration: write everything dirty back, and let nothing become dirty from then on. Wait for its end, then migrate the guest.
+    Prepare(OneVolume),
+    /// After it: drop what is cached, which the other host makes old. Refused while a client is still connected here, or without prepare.
+    Complete(OneVolume),
+    /// Instead: the guest stays here, and blocks may become dirty again.
+    Abort(OneVolume),
+}
+
+/// A volume of a running daemon.
+#[derive(Debug, Args)]
+pub struct OneVolume {
+    /// The volume.
+    #[arg(value_name = "VOLUME")]
+    pub name: String,
+    /// The daemon.
+    #[command(flatten)]
+    pub daemon: Daemon,
+}
+
+/// Options of `larder volume quiesce`.
+#[derive(Debug, Args)]
+pub struct Quiesce {
+    /// The volume.
+    #[command(flatten)]
+    pub volume: OneVolume,
+    /// For how long writes wait at most, in seconds: guests give up after some time (Linux complains after 120 s).
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=larder_daemon::volumes::HOLD_MAX.as_secs()))]
+    pub hold: u64,
 }
 
 /// Options of `larder volume show`.

@@ -3,7 +3,7 @@
 //! The daemon does the work; this looks at its status now and then. Who interrupts it interrupts the telling, not the work.
 
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use larder_daemon::control::{Draining, Request};
 use larder_daemon::control_socket;
-use larder_daemon::status::{Status, VolumeState, VolumeStatus};
+use larder_daemon::status::{Status, TenantStatus, VolumeState, VolumeStatus};
 use larder_daemon::units::{HumanDuration, HumanSize};
 use larder_io::DrainCommand;
 
 use crate::cli;
 use crate::number::grouped;
+use crate::output::tell;
 use crate::problem::Problem;
 use crate::status;
 
@@ -54,12 +55,8 @@ pub fn drain(options: &cli::Drain) -> Result<ExitCode, Problem> {
 }
 
 fn done(line: &dyn std::fmt::Display) -> Result<ExitCode, Problem> {
-    match writeln!(io::stdout(), "{line}") {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Problem::new(format_args!("cannot write: {error}"), "check where stdout goes"))
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    tell(line)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The volumes that it is about.
@@ -78,8 +75,18 @@ struct Left {
     open: bool,
 }
 
+/// Ask it of the volume of this name, whatever tenants are called.
+pub fn ask_volume(socket: &Path, status: &Status, name: &str, how: DrainCommand) -> Result<(), Problem> {
+    let has = |tenant: &&TenantStatus| tenant.volumes.iter().any(|volume| volume.name == name);
+    match status.tenants.iter().find(has) {
+        Some(tenant) => ask(socket, &format!("{}/{name}", tenant.name), how).map(drop),
+        // The daemon says so when it is asked for more.
+        None => Ok(()),
+    }
+}
+
 /// Look on until it is done. What was there at first, in words.
-fn watch(socket: &Path, names: &[String]) -> Result<String, Problem> {
+pub fn watch(socket: &Path, names: &[String]) -> Result<String, Problem> {
     let mut telling = Telling::new();
     loop {
         let status = status::asked(socket)?;
@@ -225,6 +232,9 @@ mod tests {
             dirty_blocks: 1234,
             dirty_bytes: 1234 * 4096,
             draining: "once".into(),
+            quiet: false,
+            migrating: false,
+            clients: 0,
             slow_cache: false,
             epochs_behind: None,
             backing_failing_seconds: failing,

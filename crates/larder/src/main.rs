@@ -48,7 +48,7 @@ fn run(cli: &Cli) -> Result<ExitCode, Problem> {
         Command::Status(options) => status::show(options),
         Command::Flush(options) => return drain::flush(options),
         Command::Drain(options) => return drain::drain(options),
-        Command::Volume(cli::Volume::Show(options)) => volume::show(options),
+        Command::Volume(command) => return volume::run(command),
         Command::Cache(options) => return Ok(cache::run(&options.command)),
         Command::Trace(options) => trace::run(&options.command),
         Command::Simulate(options) => simulate::run(options),

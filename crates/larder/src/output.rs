@@ -16,6 +16,11 @@ pub fn print(text: &str) -> Result<(), Problem> {
     }
 }
 
+/// Print a line.
+pub fn tell(line: impl std::fmt::Display) -> Result<(), Problem> {
+    print(&format!("{line}\n"))
+}
+
 /// Write to a file.
 pub fn save(path: &Path, text: &str) -> Result<(), Problem> {
     std::fs::write(path, text).map_err(|error| cannot_write(path, &error))

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use larder_daemon::config::{Config, DEFAULT_CONFIG_PATH, DEFAULT_CONTROL_SOCKET};
 use larder_daemon::control_socket;
@@ -11,6 +12,9 @@ use larder_daemon::status::Status;
 use crate::cli;
 use crate::problem::Problem;
 use crate::table;
+
+/// How long the daemon may take for what it is asked to do: to use a cache device again it reads all of the metadata, and writes it anew.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Print the status of the daemon that the options name.
 pub fn show(options: &cli::Status) -> Result<(), Problem> {
@@ -65,6 +69,14 @@ pub fn asked(socket: &Path) -> Result<Status, Problem> {
 fn pretty(answer: &str, socket: &Path) -> Result<String, Problem> {
     let value: serde_json::Value = understood(answer, socket, |error| untold(error, socket))?;
     Ok(format!("{value:#}\n"))
+}
+
+/// What came of something that the daemon was asked to do; its own help where it refuses.
+pub fn obeyed<T: serde::de::DeserializeOwned>(socket: &Path, request: &str) -> Result<T, Problem> {
+    let answer = control_socket::ask_within(PATIENCE, socket, request)?;
+    let help = serde_json::from_str::<serde_json::Value>(&answer).ok();
+    let help = help.and_then(|answer| answer["help"].as_str().map(str::to_owned)).unwrap_or_default();
+    understood(&answer, socket, |what| Problem::new(what, help.clone()))
 }
 
 /// An answer, unless it is a refusal: `refused` makes a problem of its words.

@@ -20,6 +20,7 @@ use crate::config::{
 use crate::control_socket;
 use crate::epoch::{EpochLoop, LoopConfig, LoopTenant};
 use crate::loss::Loss;
+use crate::migration::Migrations;
 
 /// How long to wait for locks that somebody holds. The kernel closes the files of a daemon that was killed only after it
 /// has wound its rings down, which may be after its process is gone: a restart at once must not fail for that.
@@ -40,6 +41,8 @@ pub(super) struct Checked {
     pub epochs: EpochLoop,
     /// There is a file that says what a failed cache device alone has: it is not needed any more.
     pub given_up: bool,
+    /// The volumes that are being migrated.
+    pub migrations: Migrations,
 }
 
 impl Checked {
@@ -58,6 +61,7 @@ impl Checked {
                 lock(volume, device, free_by)?;
             }
         }
+        let migrations = Migrations::load(config.migration_file())?;
         let loss = Loss::load(&config.loss_file())?;
         let given_up = loss.is_some();
         let plan = cache_plan(config, loss, free_by)?;
@@ -67,7 +71,7 @@ impl Checked {
         if let Some(recovered) = plan.recovered() {
             epochs.start_warm(&held_blocks(config, &volumes, recovered));
         }
-        Ok(Self { backings, volumes, plan, epochs, given_up })
+        Ok(Self { backings, volumes, plan, epochs, given_up, migrations })
     }
 }
 

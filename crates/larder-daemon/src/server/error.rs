@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::control_socket;
 use crate::loss::{Loss, LossError, VolumeLoss};
+use crate::migration::MigrationError;
 use crate::units::HumanSize;
 
 /// Why the daemon does not start, or does not go on.
@@ -55,6 +56,9 @@ pub enum ServeError {
     /// The file that says so cannot be read.
     #[error(transparent)]
     Loss(#[from] LossError),
+    /// The file that says which volumes are being migrated cannot be read.
+    #[error(transparent)]
+    Migration(#[from] MigrationError),
     /// The quotas do not fit the device.
     #[error("the cache device is smaller than the quotas: {0}")]
     Quotas(#[from] AllocError),
@@ -102,6 +106,7 @@ impl ServeError {
                 loss.cache,
                 file.display()
             ),
+            Self::Migration(_) => "mend the file, or remove it if no guest is on its way to another host".into(),
             Self::Loss(_) => "mend the file, or remove it if no cache device has failed".into(),
             Self::Quotas(_) => "lower a quota by a block, or let the daemon create the cache file".into(),
             Self::Listen(error) => error.remedy(),

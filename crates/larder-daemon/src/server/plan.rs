@@ -1,12 +1,13 @@
 //! The reactors before they run: which tenants and volumes each serves, and what each address offers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use larder_engine::WritePolicy;
 use larder_engine::format::{Recovered, Volume};
 use larder_export::nbd::{Export, ExportTable, NbdFrontend};
 use larder_export::vhost::{VhostFrontend, VhostVolume};
-use larder_export::{ExportCommand, Exports, ListenAddress, Listener};
+use larder_export::{ExportCommand, Exports, ListenAddress, Listener, Users};
 use larder_io::{Backing, CacheDevice, Handle, ReactorBuilder, ReactorConfig, SharedPool};
 
 use super::ServeError;
@@ -14,6 +15,7 @@ use crate::analyzer::Analyzer;
 use crate::config::{Config, TenantConfig};
 use crate::epoch::Standing;
 use crate::placement::Place;
+use crate::volumes::Exported;
 
 /// Reactors to be.
 pub(super) struct ReactorPlan {
@@ -22,6 +24,8 @@ pub(super) struct ReactorPlan {
     exports: BTreeMap<ListenAddress, Vec<Export>>,
     /// Those of each reactor.
     vhost: Vec<Vec<VhostVolume>>,
+    /// Known once [`ReactorPlan::frontends`] was called.
+    exported: Exported,
 }
 
 impl ReactorPlan {
@@ -40,7 +44,8 @@ impl ReactorPlan {
             Ok(builder)
         };
         let builders = (0..count).map(builder).collect::<Result<_, ServeError>>()?;
-        Ok(Self { builders, exports: BTreeMap::new(), vhost: (0..count).map(|_| Vec::new()).collect() })
+        let vhost = (0..count).map(|_| Vec::new()).collect();
+        Ok(Self { builders, exports: BTreeMap::new(), vhost, exported: Exported::default() })
     }
 
     /// Put every tenant in its place, with its first quota and policy. Everything is in the order of the configuration, also the
@@ -70,6 +75,11 @@ impl ReactorPlan {
         Ok(self.builders[0].open_cache(recovered, volumes)?)
     }
 
+    /// How clients reach the volumes.
+    pub fn take_exported(&mut self) -> Exported {
+        std::mem::take(&mut self.exported)
+    }
+
     fn add_tenant(
         &mut self,
         tenant: &TenantConfig,
@@ -95,8 +105,9 @@ impl ReactorPlan {
                 self.exports.entry(address.clone()).or_default().push(export);
             }
             if let Some(listener) = config.vhost_user.as_ref().and_then(|_| vhost.next()) {
-                let name = config.name.clone();
-                self.vhost[reactor].push(VhostVolume { name, volume, info, listener });
+                let (name, users) = (config.name.clone(), Users::default());
+                self.exported.hypervisors.insert(name.clone(), users.clone());
+                self.vhost[reactor].push(VhostVolume { name, volume, info, listener, users });
             }
         }
         Ok(())
@@ -113,7 +124,9 @@ impl ReactorPlan {
         for listener in listeners {
             let exports = self.exports.remove(listener.address()).unwrap_or_default();
             let reactor = exports.first().map_or(0, |export| export.reactor);
-            listeners_of[reactor].push((listener, ExportTable::new(exports)));
+            let table = ExportTable::new(exports);
+            self.exported.tables.push(Arc::clone(&table));
+            listeners_of[reactor].push((listener, table));
         }
         let vhost = std::mem::take(&mut self.vhost);
         let frontend = |((index, listeners), devices)| {

@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use larder_engine::format::{Recovered, Volume};
 use larder_export::{ExportCommand, Exports, ListenAddress};
-use larder_io::{Handle, HandleError, Inbox, ReactorBuilder, ReactorError, ReactorThread};
+use larder_io::{DrainCommand, Handle, HandleError, Inbox, ReactorBuilder, ReactorError, ReactorThread};
 
 use super::ServeError;
 use super::checked::Checked;
@@ -17,12 +17,14 @@ use crate::actuator::{Actuator, Step};
 use crate::analyzer::Analyzer;
 use crate::collector::Collector;
 use crate::config::Config;
-use crate::control::Request;
+use crate::control::{Request, volume_places};
 use crate::control_socket::{Answer, ControlServer};
 use crate::keeper::{Keeper, KeeperHandle, KeeperThread};
 use crate::loss::Loss;
+use crate::migration::Migrations;
 use crate::placement::{self, Place};
 use crate::units::HumanSize;
+use crate::volumes::{VolumeRefusal, Volumes};
 
 /// How long reactors may take to finish what is in flight when the daemon stops: less than systemd waits (90 s).
 const STOP_WITHIN: Duration = Duration::from_secs(30);
@@ -62,12 +64,14 @@ impl Running {
             Loss::remove(&config.loss_file());
         }
         let frontends = plan.frontends(nbd, &handles);
+        let exported = plan.take_exported();
         let actuator = Box::new(ReactorActuator { reactors: handles.clone(), places: places.clone() });
         let routes = placement::routes(&places, count);
         let (view, analyzer) = analyzer
             .run(checked.epochs, routes, actuator, config.control.epoch)
             .map_err(|source| ServeError::Os { action: "start the analyzer", source })?;
 
+        go_on_migrating(config, &places, &handles, &checked.migrations)?;
         let reactors = spawn(plan.builders, frontends, inboxes, &handles)?;
         let (blocks, data_bytes) = (cache.blocks(), cache.data_bytes());
         let collector = Arc::new(Collector::new(config.clone(), blocks, places, warm, handles, view));
@@ -78,7 +82,8 @@ impl Running {
                 return Err(ServeError::Os { action: "start the keeper of the cache device", source });
             }
         };
-        let control = match control.serve(answers(&collector, keeper)) {
+        let volumes = Volumes::new(Arc::clone(&collector), exported, checked.migrations);
+        let control = match control.serve(answers(&collector, keeper, volumes)) {
             Ok(control) => control,
             Err(source) => {
                 stop(&collector.reactors, reactors)?;
@@ -171,6 +176,31 @@ fn mailboxes(count: usize) -> Result<Mailboxes, ServeError> {
     pairs.map_err(|source| ServeError::Os { action: "make a reactor's mailbox", source })
 }
 
+/// Volumes whose guests were leaving when the last daemon ended are drained, and not served from what is cached of them: the guest may be elsewhere, and write.
+/// Told before the reactors run, this comes before any guest.
+fn go_on_migrating(
+    config: &Config,
+    places: &[Place],
+    reactors: &[Handle<ExportCommand>],
+    migrations: &Migrations,
+) -> Result<(), ServeError> {
+    for (volume, place) in config.volumes().zip(volume_places(config, places)) {
+        if migrations.has(&volume.name) {
+            tracing::warn!(
+                volume = volume.name,
+                "its guest was leaving when the daemon ended: what is cached of it is dropped; end it with `larder volume migrate complete` or `abort`"
+            );
+            let reactor = &reactors[place.reactor];
+            let told = reactor.drain(place.volume, DrainCommand::On);
+            told.and_then(|()| reactor.forget_volume(place.volume)).map_err(|error| ServeError::Os {
+                action: "tell a reactor which volumes are being migrated",
+                source: io::Error::other(error),
+            })?;
+        }
+    }
+    Ok(())
+}
+
 /// Start all reactors. Where one does not start, those that did are stopped.
 fn spawn(
     builders: Vec<ReactorBuilder>,
@@ -213,12 +243,20 @@ fn stop(handles: &[Handle<ExportCommand>], reactors: Vec<ReactorThread>) -> Resu
 }
 
 /// What the control socket answers.
-fn answers(collector: &Arc<Collector<ExportCommand>>, keeper: KeeperHandle) -> Arc<Answer> {
+fn answers(
+    collector: &Arc<Collector<ExportCommand>>,
+    keeper: KeeperHandle,
+    volumes: Volumes<ExportCommand>,
+) -> Arc<Answer> {
     let collector = Arc::clone(collector);
     Arc::new(move |line| {
         Some(match Request::parse(line)? {
-            Request::Status => told(collector.status()),
-            Request::Drain { name, how } => told(collector.drain(&name, how)),
+            Request::Status => told(volumes.status()),
+            Request::Drain { name, how } => told(volumes.drain(&name, how)),
+            Request::Resize(volume) => helped(volumes.resize(&volume)),
+            Request::Quiesce { name, hold } => helped(volumes.quiesce(&name, hold)),
+            Request::Thaw(volume) => helped(volumes.thaw(&volume)),
+            Request::Migrate { name, step } => helped(volumes.migrate(&name, step)),
             Request::Lost(volume) => told(collector.lost(&volume)),
             Request::Attach => match keeper.attach() {
                 Err(error) => refusal_with_help(&error, &error.help()),
@@ -233,6 +271,14 @@ fn told<T: serde::Serialize, E: std::error::Error>(answer: Result<T, E>) -> Stri
     match answer {
         Ok(answer) => serde_json::to_string(&answer).unwrap_or_else(|error| refusal(&error)),
         Err(error) => refusal(&error),
+    }
+}
+
+/// The same, with what the operator can do where it is refused.
+fn helped<T: serde::Serialize>(answer: Result<T, VolumeRefusal>) -> String {
+    match answer {
+        Err(error) => refusal_with_help(&error, &error.help()),
+        answer => told(answer),
     }
 }
 

@@ -6,7 +6,7 @@ use larder_io::VolumeInfo;
 use larder_nbd::consts::{PAYLOAD_BYTES_MAX, tflag};
 use larder_nbd::{BlockSizes, ExportInfo, Exports};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// A volume under its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,29 +36,54 @@ impl Export {
     }
 }
 
+/// An export, and what changes of it.
+#[derive(Debug)]
+struct Entry {
+    export: Export,
+    /// The volume's size: it may have grown.
+    bytes: AtomicU64,
+    users: AtomicUsize,
+}
+
+impl Entry {
+    fn new(export: Export) -> Self {
+        Self { bytes: AtomicU64::new(export.info.bytes), users: AtomicUsize::new(0), export }
+    }
+
+    fn info(&self) -> VolumeInfo {
+        VolumeInfo { bytes: self.bytes.load(Ordering::Relaxed), ..self.export.info }
+    }
+}
+
 /// The exports of one listener.
 #[derive(Debug)]
 pub struct ExportTable {
-    exports: Vec<(Export, AtomicUsize)>,
+    exports: Vec<Entry>,
     connections: AtomicUsize,
 }
 
 impl ExportTable {
     /// A listener's exports. Names should differ; of two alike only the first can be reached.
     pub fn new(exports: Vec<Export>) -> Arc<Self> {
-        let exports = exports.into_iter().map(|export| (export, AtomicUsize::new(0))).collect();
+        let exports = exports.into_iter().map(Entry::new).collect();
         Arc::new(Self { exports, connections: AtomicUsize::new(0) })
     }
 
     /// Connections that use the export of this name now; `None` where there is none.
     pub fn connections(&self, name: &str) -> Option<usize> {
-        let (_, users) = self.exports.iter().find(|(export, _)| export.name == name)?;
-        Some(users.load(Ordering::Relaxed))
+        let entry = self.exports.iter().find(|entry| entry.export.name == name)?;
+        Some(entry.users.load(Ordering::Relaxed))
+    }
+
+    /// The export of this name, if there is one, has another size for those who connect from here on.
+    pub fn resize(&self, name: &str, bytes: u64) {
+        let found = self.exports.iter().filter(|entry| entry.export.name == name);
+        found.for_each(|entry| entry.bytes.store(bytes, Ordering::Relaxed));
     }
 
     /// An export by its number.
     pub(super) fn export(&self, index: usize) -> Option<&Export> {
-        self.exports.get(index).map(|(export, _)| export)
+        self.exports.get(index).map(|entry| &entry.export)
     }
 }
 
@@ -68,12 +93,12 @@ impl Exports for ExportTable {
     }
 
     fn name(&self, index: usize) -> &str {
-        &self.exports[index].0.name
+        &self.exports[index].export.name
     }
 
     fn info(&self, index: usize) -> ExportInfo {
-        let export = &self.exports[index].0;
-        let VolumeInfo { bytes, min_block, preferred_block, .. } = export.info;
+        let Entry { export, .. } = &self.exports[index];
+        let VolumeInfo { bytes, min_block, preferred_block, .. } = self.exports[index].info();
         let block =
             BlockSizes { min: min_block, preferred: preferred_block.max(min_block), max: PAYLOAD_BYTES_MAX };
         ExportInfo { description: export.description.clone(), size: bytes, flags: export.flags(), block }
@@ -102,20 +127,20 @@ impl Seat {
 
     /// Note the export that the client chose: `None` where there is none of this number.
     pub fn choose(&mut self, index: usize) -> Option<Export> {
-        let (export, users) = self.table.exports.get(index)?;
+        let entry = self.table.exports.get(index)?;
         if self.export.is_none() {
-            users.fetch_add(1, Ordering::Relaxed);
+            entry.users.fetch_add(1, Ordering::Relaxed);
             self.export = Some(index);
         }
-        Some(export.clone())
+        Some(Export { info: entry.info(), ..entry.export.clone() })
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         self.table.connections.fetch_sub(1, Ordering::Relaxed);
-        if let Some((_, users)) = self.export.and_then(|index| self.table.exports.get(index)) {
-            users.fetch_sub(1, Ordering::Relaxed);
+        if let Some(entry) = self.export.and_then(|index| self.table.exports.get(index)) {
+            entry.users.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -144,6 +169,15 @@ mod tests {
         seats.remove(0);
         assert_eq!(table.connections("b"), Some(0));
         assert!(Seat::take(&table).is_some());
+    }
+
+    #[test]
+    fn one_that_has_grown_is_larger_for_those_who_come() {
+        let table = ExportTable::new(vec![export("a", false), export("b", false)]);
+        table.resize("b", 1 << 21);
+        assert_eq!((table.info(0).size, table.info(1).size), (1 << 20, 1 << 21));
+        let chosen = Seat::take(&table).and_then(|mut seat| seat.choose(1)).unwrap();
+        assert_eq!(chosen.info.bytes, 1 << 21);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::ring::{BrokenRing, Head, Phase, Ring};
 use crate::door::Door;
 use crate::front::VHOST;
 use crate::log::LogBudget;
+use crate::users::{User, Users};
 use larder_engine::{IoError, RequestKind, VolumeId};
 use larder_io::{Buffer, Context, GuestRequest, VolumeInfo};
 use slab::Slab;
@@ -99,6 +100,7 @@ pub(super) struct Session {
     pub stream: UnixStream,
     /// To tell the hypervisor something.
     pub channel: Arc<Channel>,
+    pub _user: User,
 }
 
 /// Why a guest is not served any more until its hypervisor connects again.
@@ -129,6 +131,7 @@ pub(super) struct Device {
     pub volume: VolumeId,
     pub info: VolumeInfo,
     pub door: Door,
+    pub users: Users,
     pub session: Option<Session>,
     /// Every write has to be durable when it completes.
     pub writes_through: bool,
@@ -139,7 +142,7 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub fn new(index: usize, name: String, volume: VolumeId, info: VolumeInfo, door: Door) -> Self {
+    pub fn new(index: usize, name: String, volume: VolumeId, info: VolumeInfo, door: Door, users: Users) -> Self {
         let rings = (0..QUEUES_MAX).map(|_| None).collect();
         Self {
             index,
@@ -147,6 +150,7 @@ impl Device {
             volume,
             info,
             door,
+            users,
             session: None,
             writes_through: false,
             rings,

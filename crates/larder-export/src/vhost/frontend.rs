@@ -8,6 +8,7 @@ use super::session;
 use crate::door::Door;
 use crate::front::{ExportCommand, VHOST};
 use crate::listener::Listener;
+use crate::users::Users;
 use larder_engine::{IoError, VolumeId};
 use larder_io::{Buffer, Context, Event, Frontend, Handle, VolumeInfo};
 use std::io;
@@ -56,6 +57,8 @@ pub struct VhostVolume {
     pub info: VolumeInfo,
     /// Where hypervisors connect: a Unix socket, for this volume alone.
     pub listener: Listener,
+    /// Counts the hypervisors that have connected.
+    pub users: Users,
 }
 
 /// The vhost-user devices of one reactor.
@@ -73,8 +76,8 @@ impl VhostFrontend {
     /// The devices of the reactor with this handle.
     pub fn new(reactor: Handle<ExportCommand>, volumes: Vec<VhostVolume>) -> Self {
         let device = |(index, volume): (usize, VhostVolume)| {
-            let VhostVolume { name, volume, info, listener } = volume;
-            Device::new(index, name, volume, info, Door::new(listener))
+            let VhostVolume { name, volume, info, listener, users } = volume;
+            Device::new(index, name, volume, info, Door::new(listener), users)
         };
         let devices = volumes.into_iter().enumerate().map(device).collect();
         Self { reactor, devices, shared: Shared::new(), sessions: 0, stopping: false }
@@ -101,7 +104,7 @@ impl VhostFrontend {
         match begun {
             Ok(()) => {
                 tracing::info!(volume = device.name, "a hypervisor has connected");
-                device.session = Some(Session { number, stream, channel });
+                device.session = Some(Session { number, stream, channel, _user: device.users.take() });
                 // Until the driver says what it can.
                 device.writes_through = true;
             }

@@ -8,7 +8,7 @@ pub mod rogue;
 use larder_engine::WritePolicy;
 use larder_export::nbd::{Export, ExportTable, NbdFrontend};
 use larder_export::vhost::{VhostFrontend, VhostVolume};
-use larder_export::{ExportCommand, Exports, ListenAddress, Listener, bind};
+use larder_export::{ExportCommand, Exports, ListenAddress, Listener, Users, bind};
 use larder_io::{
     Backing, CachePlan, CacheSpec, Handle, ReactorBuilder, ReactorConfig, ReactorThread, SharedPool, mailbox,
 };
@@ -56,7 +56,7 @@ impl Server {
         for Export { name, reactor, volume, info, .. } in exports.clone() {
             let listener =
                 bind(&ListenAddress::Unix(directory.path().join(format!("{name}.vhost")))).unwrap();
-            disks[reactor].push(VhostVolume { name, volume, info, listener });
+            disks[reactor].push(VhostVolume { name, volume, info, listener, users: Users::default() });
         }
         let table = ExportTable::new(exports);
         let unix = bind(&ListenAddress::Unix(directory.path().join("socket"))).unwrap();
