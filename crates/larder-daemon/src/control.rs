@@ -14,8 +14,8 @@ use thiserror::Error;
 use crate::config::Config;
 use crate::keeper;
 use crate::loss::VolumeLoss;
-use crate::volumes::MigrationStep;
 use crate::placement::Place;
+use crate::volumes::MigrationStep;
 
 /// A request, as its line says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,10 @@ impl Request {
             Some(("resize", name)) => Some(Self::Resize(name.to_owned())),
             Some(("quiesce", rest)) => {
                 let (seconds, name) = rest.split_once(' ')?;
-                Some(Self::Quiesce { name: name.to_owned(), hold: Duration::from_secs(seconds.parse().ok()?) })
+                Some(Self::Quiesce {
+                    name: name.to_owned(),
+                    hold: Duration::from_secs(seconds.parse().ok()?),
+                })
             }
             Some(("thaw", name)) => Some(Self::Thaw(name.to_owned())),
             Some(("migrate-prepare", name)) => migrate(name, MigrationStep::Prepare),
@@ -128,7 +131,9 @@ pub enum Refusal {
     #[error("there is no volume \"{0}\"")]
     UnknownVolume(String),
     /// Its guest is to leave.
-    #[error("volume \"{0}\" is being migrated: nothing of it may become dirty")]
+    #[error(
+        "volume \"{0}\" is being migrated: nothing of it may become dirty before `larder volume migrate complete` or `abort`"
+    )]
     Migrating(String),
     /// A reactor does not take commands.
     #[error("a reactor does not take commands: {0}")]

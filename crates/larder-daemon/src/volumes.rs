@@ -99,12 +99,21 @@ impl VolumeRefusal {
         match self {
             Self::Unknown(_) => "`larder status` lists the volumes".into(),
             Self::Volume { name, source } => volume_help(name, source),
-            Self::Reactor(_) | Self::Silent(_) => "try again; if it stays so, look at the daemon's log".into(),
-            Self::File(_) => "make its folder writable for the daemon: without the file a restart could serve old data".into(),
-            Self::NotMigrating(name) => format!("begin with `larder volume migrate prepare {name}`, before the guest leaves"),
+            Self::Reactor(_) | Self::Silent(_) => {
+                "try again; if it stays so, look at the daemon's log".into()
+            }
+            Self::File(_) => {
+                "make its folder writable for the daemon: without the file a restart could serve old data"
+                    .into()
+            }
+            Self::NotMigrating(name) => {
+                format!("begin with `larder volume migrate prepare {name}`, before the guest leaves")
+            }
             Self::NotDrained(name) => format!("wait for `larder volume migrate prepare {name}` to end"),
             Self::InUse { name, .. } => {
-                format!("end the guest here, or let it finish its migration; if it stays: `larder volume migrate abort {name}`")
+                format!(
+                    "end the guest here, or let it finish its migration; if it stays: `larder volume migrate abort {name}`"
+                )
             }
         }
     }
@@ -181,7 +190,8 @@ impl<C> Volumes<C> {
     pub fn drain(&self, name: &str, how: DrainCommand) -> Result<Draining, Refusal> {
         let config = &self.collector.config;
         let named = control::named(config, name);
-        let migrating = |at: &usize| config.volumes().nth(*at).filter(|volume| self.migrations.has(&volume.name));
+        let migrating =
+            |at: &usize| config.volumes().nth(*at).filter(|volume| self.migrations.has(&volume.name));
         if how == DrainCommand::Off
             && let Some(volume) = named.iter().find_map(migrating)
         {
@@ -197,7 +207,8 @@ impl<C> Volumes<C> {
     pub fn resize(&self, name: &str) -> Result<Resized, VolumeRefusal> {
         let (reactor, place) = self.find(name)?;
         let from_bytes = self.now(place)?.info.bytes;
-        let VolumeInfo { bytes: to_bytes, .. } = answered(name, place.reactor, reactor.grow_volume(place.volume)?)?;
+        let VolumeInfo { bytes: to_bytes, .. } =
+            answered(name, place.reactor, reactor.grow_volume(place.volume)?)?;
         self.exported.tables.iter().for_each(|table| table.resize(name, to_bytes));
         tracing::info!(volume = name, from_bytes, to_bytes, "the volume has grown");
         Ok(Resized { from_bytes, to_bytes })
@@ -242,7 +253,10 @@ impl<C> Volumes<C> {
                 // Before anybody may rely on it.
                 migrations.set(name, true)?;
                 reactor.drain(place.volume, DrainCommand::On)?;
-                tracing::info!(volume = name, "its guest is to leave: all is written back, and nothing becomes dirty");
+                tracing::info!(
+                    volume = name,
+                    "its guest is to leave: all is written back, and nothing becomes dirty"
+                );
             }
             MigrationStep::Complete => {
                 self.has_left(name, place)?;

@@ -15,7 +15,9 @@ impl Engine {
         if self.volume(volume).distrusted {
             return false;
         }
-        let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_latched()) else { return true };
+        let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_latched()) else {
+            return true;
+        };
         let freed = !durable.frees_anything_of(volume);
         if !freed {
             durable.want_soon();
@@ -28,6 +30,9 @@ impl Engine {
     pub fn is_being_changed(&self, volume: VolumeId) -> bool {
         let changes = |kind| !matches!(kind, RequestKind::Read | RequestKind::Flush);
         self.parts.iter().any(|(_, part)| part.volume == volume && changes(part.kind))
-            || self.guests.iter().any(|(_, guest)| guest.request.volume == volume && changes(guest.request.kind))
+            || self
+                .guests
+                .iter()
+                .any(|(_, guest)| guest.request.volume == volume && changes(guest.request.kind))
     }
 }

@@ -20,24 +20,50 @@ const COMMANDS_MAX: usize = 4096;
 /// What a reactor can be told. `C` is its frontend's own command.
 #[derive(Debug)]
 pub(crate) enum ReactorCommand<C> {
-    SetQuota { tenant: TenantId, blocks: u32 },
-    SetWritePolicy { tenant: TenantId, policy: WritePolicy },
-    Drain { volume: VolumeId, how: DrainCommand },
+    SetQuota {
+        tenant: TenantId,
+        blocks: u32,
+    },
+    SetWritePolicy {
+        tenant: TenantId,
+        policy: WritePolicy,
+    },
+    Drain {
+        volume: VolumeId,
+        how: DrainCommand,
+    },
     Snapshot(mpsc::Sender<ReactorSnapshot>),
-    LostRanges { volume: VolumeId, answer: mpsc::Sender<Vec<Range<u64>>> },
-    GrowVolume { volume: VolumeId, answer: mpsc::Sender<Result<VolumeInfo, VolumeError>> },
-    ForgetVolume { volume: VolumeId, answer: mpsc::Sender<Result<(), VolumeError>> },
+    LostRanges {
+        volume: VolumeId,
+        answer: mpsc::Sender<Vec<Range<u64>>>,
+    },
+    GrowVolume {
+        volume: VolumeId,
+        answer: mpsc::Sender<Result<VolumeInfo, VolumeError>>,
+    },
+    ForgetVolume {
+        volume: VolumeId,
+        answer: mpsc::Sender<Result<(), VolumeError>>,
+    },
     Quiesce {
         volume: VolumeId,
         within: Duration,
         hold: Duration,
         answer: mpsc::Sender<Result<(), VolumeError>>,
     },
-    Thaw { volume: VolumeId, answer: mpsc::Sender<bool> },
+    Thaw {
+        volume: VolumeId,
+        answer: mpsc::Sender<bool>,
+    },
     DetachCache,
-    AttachCache { another: Box<Another>, answer: mpsc::Sender<Result<Resumed, AttachError>> },
+    AttachCache {
+        another: Box<Another>,
+        answer: mpsc::Sender<Result<Resumed, AttachError>>,
+    },
     Frontend(C),
-    Stop { within: Duration },
+    Stop {
+        within: Duration,
+    },
 }
 
 /// What is to become of a volume's dirty blocks.

@@ -13,7 +13,7 @@ use crate::{Engine, SECTOR_BYTES, VolumeId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GrowError {
     /// It would not be larger, or not have whole sectors.
-    #[error("a volume of {from} bytes cannot become one of {to} bytes while it is in use")]
+    #[error("it has {from} bytes, and its backing {to}: a volume in use only grows")]
     Size {
         /// What it has.
         from: u64,

@@ -43,7 +43,9 @@ pub use planted::Planted;
 pub use planted::recover_planted;
 pub use sums::Sums;
 
-use crate::format::{BlockId, JournalWriter, Piece, Region, Salt, Superblock, TableWriter, Ticket, VolumeTable};
+use crate::format::{
+    BlockId, JournalWriter, Piece, Region, Salt, Superblock, TableWriter, Ticket, VolumeTable,
+};
 use crate::store::BlockKey;
 use crate::{StageId, VolumeId};
 use limbo::Limbo;

@@ -79,7 +79,8 @@ impl Engine {
         let session = recovered.open()?;
         let (table, numbers) = number(recovered, volumes);
         let start = start_pieces(recovered, &session, &table)?;
-        self.durable = Some(Box::new(Durable::new(recovered, session, (table, numbers), start, self.store.seed())));
+        self.durable =
+            Some(Box::new(Durable::new(recovered, session, (table, numbers), start, self.store.seed())));
         let versions = recovered.versions();
         self.store.reserve(recovered.blocks().count());
         for (slot, state) in recovered.slots() {
@@ -288,7 +289,10 @@ fn number(recovered: &Recovered, volumes: Vec<Volume>) -> (VolumeTable, Vec<u16>
     let mut table: BTreeMap<u16, Volume> = old.volumes.iter().map(|v| (v.id, v.clone())).collect();
     let mut numbers = Vec::new();
     for volume in volumes {
-        let known = old.volumes.iter().find(|known| known.is_again(&volume, block_bytes) && !numbers.contains(&known.id));
+        let known = old
+            .volumes
+            .iter()
+            .find(|known| known.is_again(&volume, block_bytes) && !numbers.contains(&known.id));
         // There are fewer volumes than numbers, or the table has no room.
         let unused =
             || (0..=u16::MAX).find(|id| !table.contains_key(id) && !in_use.contains(id)).unwrap_or(0);

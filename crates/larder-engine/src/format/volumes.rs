@@ -195,7 +195,10 @@ mod tests {
         assert!(again(&file) && again(&Volume { bytes: 8192 + 512, ..file.clone() }));
         assert!(!again(&Volume { bytes: 4096, ..file.clone() }), "it has shrunk");
         assert!(!again(&Volume { bytes: 16_384, ..with("/srv/v [inode 8, made 3.4]", 0) }), "another file");
-        assert!(!file.is_again(&Volume { bytes: 32_768, ..file.clone() }, 16_384), "its last block was not whole");
+        assert!(
+            !file.is_again(&Volume { bytes: 32_768, ..file.clone() }, 16_384),
+            "its last block was not whole"
+        );
         for vague in ["nbd://host/v", "/dev/sdb [device]"] {
             assert!(with(vague, 8192).is_again(&with(vague, 8192), 4096));
             assert!(!with(vague, 8192).is_again(&with(vague, 16_384), 4096), "any disk may be there");

@@ -5,9 +5,7 @@
 //!
 //! [`VhostUserProtocolFeatures::BACKEND_REQ`]: vhost::vhost_user::message::VhostUserProtocolFeatures
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recv, recvmsg, send,
-};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recv, recvmsg, send};
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;

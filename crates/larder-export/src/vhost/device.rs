@@ -1,7 +1,7 @@
 //! A volume as the disk of a virtual machine: its queues, and what is executed for them.
 
-use super::channel::Channel;
 use super::chain::{BrokenChain, Chain, Segment, gather, scatter};
+use super::channel::Channel;
 use super::fault::was_hurt;
 use super::limits::{BYTES_PER_DEVICE, IDLE_TURNS, QUEUES_MAX, REQUESTS_PER_TURN};
 use super::memory::{Memory, Snapshot};
@@ -142,7 +142,14 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub fn new(index: usize, name: String, volume: VolumeId, info: VolumeInfo, door: Door, users: Users) -> Self {
+    pub fn new(
+        index: usize,
+        name: String,
+        volume: VolumeId,
+        info: VolumeInfo,
+        door: Door,
+        users: Users,
+    ) -> Self {
         let rings = (0..QUEUES_MAX).map(|_| None).collect();
         Self {
             index,

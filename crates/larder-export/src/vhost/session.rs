@@ -5,7 +5,7 @@
 //! Nothing here is on the way of a request.
 
 use super::channel::Channel;
-use super::config::{LOG_ALL, ConfigSpace, PROTOCOL_FEATURES, features, has_event_index, writes_through};
+use super::config::{ConfigSpace, LOG_ALL, PROTOCOL_FEATURES, features, has_event_index, writes_through};
 use super::fault::was_hurt;
 use super::frontend::{Told, VhostCommand};
 use super::limits::{MEMORY_REGIONS_MAX, QUEUE_SIZE_MAX, QUEUES_MAX};

@@ -13,7 +13,11 @@ fn no_crash_brings_back_what_was_forgotten() {
         world.settle();
         world.forget_volume(VOLUME);
         assert_eq!(world.cached(), [0]);
-        if cut { world.cut() } else { world.kill() }
+        if cut {
+            world.cut()
+        } else {
+            world.kill()
+        }
         assert_eq!(world.cached(), [0]);
         let left = world.recovered();
         assert!(left.slots().all(|(_, state)| state == SlotState::Free), "the journal knows of none");

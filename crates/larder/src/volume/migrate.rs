@@ -26,9 +26,9 @@ pub fn step(step: &cli::Migrate) -> Result<(), Problem> {
                 "{name}: the backing has all of it ({left}); migrate the guest now, then `larder volume migrate complete {name}`"
             ))
         }
-        MigrationStep::Complete => {
-            tell(format_args!("{name}: nothing is cached of it any more; its guest may come back at any time"))
-        }
+        MigrationStep::Complete => tell(format_args!(
+            "{name}: nothing is cached of it any more; its guest may come back at any time"
+        )),
         MigrationStep::Abort => tell(format_args!("{name}: blocks may become dirty again")),
     }
 }

@@ -18,6 +18,11 @@ pub struct Guest {
 impl Guest {
     /// Start a machine whose only disk is a vhost-user-blk device. Its files are in `folder`, under its name.
     pub fn start(folder: &Path, name: &str, disk: &Path, job: &str) -> Self {
+        Self::start_with(folder, name, disk, job, &[])
+    }
+
+    /// The same, with more arguments for QEMU.
+    pub fn start_with(folder: &Path, name: &str, disk: &Path, job: &str, more: &[&str]) -> Self {
         let parts = parts();
         let file = |extension| folder.join(format!("{name}.{extension}"));
         let (script, initrd) = (file("sh"), file("initrd"));
@@ -37,7 +42,8 @@ impl Guest {
             .arg(parts.join("vmlinux"))
             .arg("-initrd")
             .arg(&initrd)
-            .args(["-append", "console=ttyS0 quiet panic=-1"]);
+            .args(["-append", "console=ttyS0 quiet panic=-1"])
+            .args(more);
         let process = Background::start(&mut qemu, &file("console"));
         Self { process, name: name.into() }
     }

@@ -9,6 +9,7 @@ pub mod disk;
 pub mod files;
 pub mod guest;
 pub mod kills;
+pub mod monitor;
 pub mod nbd;
 pub mod nbdkit;
 pub mod pattern;

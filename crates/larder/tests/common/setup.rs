@@ -91,8 +91,13 @@ impl Setup {
     }
 
     /// A volume of the last tenant on a new sparse file, as the disk of a guest over vhost-user.
-    pub fn disk(mut self, name: &str, bytes: u64) -> Self {
+    pub fn disk(self, name: &str, bytes: u64) -> Self {
         let backing = self.sparse_file(name, bytes);
+        self.remote_disk(name, &backing)
+    }
+
+    /// The same on any backing.
+    pub fn remote_disk(mut self, name: &str, backing: &str) -> Self {
         let socket = self.vhost_socket(name);
         let _ = writeln!(
             self.tenants,
