@@ -26,9 +26,11 @@ impl Monitor {
         self.answer()
     }
 
-    /// A command after which nobody answers.
-    pub fn tell(mut self, command: &str) {
-        self.0.write_all(format!("{command}\n").as_bytes()).expect("QEMU listens");
+    /// End QEMU.
+    pub fn quit(mut self) {
+        self.0.write_all(b"quit\n").expect("QEMU listens");
+        // It does not hear it where the connection ends first.
+        self.0.read_to_end(&mut Vec::new()).expect("QEMU ends");
     }
 
     /// All up to the next prompt.

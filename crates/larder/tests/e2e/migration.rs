@@ -67,7 +67,7 @@ fn moves(from: &Larder, mut leaving: Monitor, to: &Larder, name: &str) -> (Guest
         assert!(!state.contains("failed"), "{state}");
         if state.contains("Migration status: completed") { Ok(()) } else { Err(state) }
     });
-    leaving.tell("quit");
+    leaving.quit();
     wait_for("the guest has left", || match migrate(from, "complete") {
         outcome if outcome.status.success() => Ok(()),
         outcome => Err(outcome.stderr),
