@@ -42,7 +42,8 @@ impl Guest {
             .arg(parts.join("vmlinux"))
             .arg("-initrd")
             .arg(&initrd)
-            .args(["-append", "console=ttyS0 quiet panic=-1"])
+            // Pages that the daemon fills are not written by the guest before: a migration has to find them nevertheless.
+            .args(["-append", "console=ttyS0 quiet panic=-1 init_on_alloc=0"])
             .args(more);
         let process = Background::start(&mut qemu, &file("console"));
         Self { process, name: name.into() }

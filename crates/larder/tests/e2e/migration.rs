@@ -9,13 +9,24 @@ use crate::common::process::{Outcome, program, run, run_within};
 use crate::common::setup::{MIB, Setup};
 use crate::common::wait_for;
 
-/// Write and verify all the time, until it is told twice over that the guest has moved.
+/// Write and verify all the time, until it is told twice over that the guest has moved. Beside that, files go from the disk to memory that nothing else writes,
+/// and are compared a moment later: a page that the daemon wrote, and that did not move, is found.
 const MOVES: &str = "
 set -e
 mkfs.ext4 -q /dev/vda
 mount -t ext4 /dev/vda /mnt
+for n in 1 2 3 4 5 6; do dd if=/dev/urandom of=/mnt/file$n bs=1M count=3 2>/dev/null; done
+md5sum /mnt/file? > /tmp/sums
+sync
+fio --name=data --directory=/mnt --size=12M --rw=randrw --bs=4k --iodepth=8 --ioengine=libaio --direct=1 --fsync=32 --verify=crc32c --verify_backlog=64 --loops=12 > /tmp/fio &
+fio=$!
 echo WRITING
-fio --name=data --directory=/mnt --size=12M --rw=randrw --bs=4k --iodepth=8 --ioengine=libaio --direct=1 --fsync=32 --verify=crc32c --verify_backlog=64 --loops=12
+while kill -0 $fio 2>/dev/null; do
+    echo 1 > /proc/sys/vm/drop_caches
+    for n in 1 2 3 4 5 6; do cat /mnt/file$n > /dev/null; sleep 0.3; done
+    md5sum -c -s /tmp/sums || { echo 'a file is not what it was'; exit 7; }
+done
+wait $fio || { cat /tmp/fio; exit 6; }
 echo WRITTEN
 sync
 if dmesg | grep -i 'error\\|hung'; then exit 5; fi
@@ -61,6 +72,8 @@ fn moves(from: &Larder, mut leaving: Monitor, to: &Larder, name: &str) -> (Guest
     let coming = guest(to, name, &["-incoming", &channel]);
     done(from, "prepare");
     assert!(refused(from, "complete").contains("still in use here"));
+    // Slow enough for much to be read meanwhile.
+    leaving.ask("migrate_set_parameter max-bandwidth 32M");
     leaving.ask(&format!("migrate -d {channel}"));
     wait_for("the migration", || {
         let state = leaving.ask("info migrate");
