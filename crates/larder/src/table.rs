@@ -199,7 +199,7 @@ fn write_back(status: &Status) -> Option<Table> {
 fn is_calm(volume: &VolumeStatus) -> bool {
     let drains = !matches!(volume.draining.as_str(), "" | "off");
     let fails = volume.state == VolumeState::Failed || volume.backing_failing_seconds.is_some();
-    !fails && !drains && !volume.slow_cache
+    !fails && !drains && !volume.slow_cache && !volume.quiet
 }
 
 fn state(volume: &VolumeStatus) -> String {
@@ -212,6 +212,10 @@ fn state(volume: &VolumeStatus) -> String {
             let blocks = grouped(volume.dirty_blocks.into());
             let time = HumanDuration(seconds(for_seconds));
             format!("the backing fails: {blocks} blocks wait to be written back, for {time} now")
+        }
+        None if volume.quiet => format!("quiet: writes wait for `larder volume thaw {}`", volume.name),
+        None if volume.migrating => {
+            format!("its guest is leaving: `larder volume migrate complete {0}` or `abort {0}`", volume.name)
         }
         None if volume.slow_cache => {
             "ok; the cache device is slower than the backing: reads pass it by".into()
@@ -315,6 +319,18 @@ mod tests {
         status.cache.block_bytes = u32::MAX;
         status.tenants[0].evictions = u64::MAX;
         assert!(render(&status, 20).contains("up 0s"));
+    }
+
+    #[test]
+    fn what_an_operator_has_begun_and_not_ended_is_told() {
+        let mut status: Status = serde_json::from_str(STATUS).expect("a status");
+        status.tenants[0].volumes[0].draining = "done".into();
+        status.tenants[0].volumes[0].migrating = true;
+        let text = render(&status, 200);
+        assert!(text.contains("larder volume migrate complete db-root` or `abort db-root`"), "{text}");
+        status.tenants[0].volumes[0].quiet = true;
+        let text = render(&status, 200);
+        assert!(text.contains("writes wait for `larder volume thaw db-root`"), "{text}");
     }
 
     #[test]
