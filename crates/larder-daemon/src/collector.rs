@@ -361,6 +361,7 @@ mod tests {
             draining: larder_engine::Drain::Once,
             slow_cache: false,
             epochs_behind: Some(2),
+            quiet: false,
             failed: *bytes == 1024,
             backing_failing: (*bytes == 2048).then_some(Duration::from_secs(8)),
         };
