@@ -250,6 +250,10 @@ impl Context {
                 (socket, Event::Signalled { token, result: count(result).map(|_| ()) })
             }
             Operation::Signal { socket, token } => (socket, Event::SignalSent { token }),
+            Operation::Command { socket, token } => {
+                self.lane.end_command();
+                (socket, Event::Commanded { token, result })
+            }
             other => return Err(other),
         };
         self.lane.end(socket);

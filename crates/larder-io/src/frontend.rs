@@ -91,6 +91,13 @@ pub enum Event {
         /// As given.
         token: u64,
     },
+    /// [`Context::command`] ended.
+    Commanded {
+        /// As given.
+        token: u64,
+        /// What the driver says; below zero an error number.
+        result: i32,
+    },
     /// The turn that [`Context::call_again`] asked for.
     CalledAgain,
 }

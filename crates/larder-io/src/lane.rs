@@ -25,6 +25,8 @@ pub(crate) enum Operation {
     Waited { socket: SocketId },
     /// A frontend waits for an event counter, which is read into this.
     Watch { socket: SocketId, token: u64, count: Box<[u8; 8]> },
+    /// A frontend's command waits in a device's driver.
+    Command { socket: SocketId, token: u64 },
     /// A frontend adds to an event counter.
     Signal { socket: SocketId, token: u64 },
     /// An NBD backing receives, into its buffer or (without one) into memory held by a command.
@@ -42,16 +44,18 @@ pub(crate) struct Lane {
     pub ring: Ring,
     pub sockets: Sockets,
     operations: Table<Operation>,
+    /// Those of them that are commands.
+    pub commands: usize,
 }
 
 impl Lane {
     pub fn new() -> io::Result<Self> {
-        Ok(Self { ring: Ring::new()?, sockets: Sockets::new(), operations: Table::new() })
+        Ok(Self { ring: Ring::new()?, sockets: Sockets::new(), operations: Table::new(), commands: 0 })
     }
 
-    /// Operations in flight.
+    /// Operations in flight, without commands that wait in a driver.
     pub fn in_flight(&self) -> usize {
-        self.operations.len()
+        self.operations.len() - self.commands
     }
 
     /// Start an operation. `entry` builds the kernel's view of it, from the operation at its final address.

@@ -41,6 +41,11 @@ pub(crate) struct FileRef {
 }
 
 impl FileRef {
+    /// A descriptor that is not registered.
+    pub fn plain(fd: BorrowedFd<'_>) -> Self {
+        Self { number: fd.as_raw_fd(), flags: Flags::empty() }
+    }
+
     /// For the opcode's constructor.
     pub fn target(self) -> types::Fd {
         types::Fd(self.number)
@@ -69,7 +74,7 @@ impl Ring {
 
     /// Register a descriptor. It stays open until it is unregistered, even if closed.
     pub fn register(&mut self, fd: BorrowedFd<'_>) -> FileRef {
-        let plain = FileRef { number: fd.as_raw_fd(), flags: Flags::empty() };
+        let plain = FileRef::plain(fd);
         let Some(index) = self.free_files.pop() else { return plain };
         match self.ring.submitter().register_files_update(index, &[fd.as_raw_fd()]) {
             Ok(1) => FileRef { number: index as i32, flags: Flags::FIXED_FILE },

@@ -1,12 +1,12 @@
 //! The sockets and event counters that a reactor owns: adopted, counted while operations work on them, closed after the last of these.
 
 use crate::lane::{Lane, Operation};
-use crate::ring::FileRef;
+use crate::ring::{FileRef, Ring};
 use crate::sys;
 use crate::table::{Key, Table};
 use io_uring::{opcode, types};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Sockets of a reactor: listeners, guests' connections, connections to backings.
 pub const SOCKETS_MAX: usize = 4096;
@@ -49,10 +49,23 @@ impl Lane {
 
     /// Take over a descriptor whose flags are not ours to change.
     pub fn adopt_as_is(&mut self, fd: OwnedFd) -> io::Result<SocketId> {
+        self.adopt_with(fd, Ring::register)
+    }
+
+    /// The same without registering it: a ring that lets go of a registered file waits for every operation on it.
+    pub fn adopt_unregistered(&mut self, fd: OwnedFd) -> io::Result<SocketId> {
+        self.adopt_with(fd, |_, fd| FileRef::plain(fd))
+    }
+
+    fn adopt_with(
+        &mut self,
+        fd: OwnedFd,
+        file: impl FnOnce(&mut Ring, BorrowedFd<'_>) -> FileRef,
+    ) -> io::Result<SocketId> {
         if self.sockets.table.len() >= SOCKETS_MAX {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
-        let file = self.ring.register(fd.as_fd());
+        let file = file(&mut self.ring, fd.as_fd());
         Ok(SocketId(self.sockets.table.insert(Socket { fd, file, operations: 0, closing: false })))
     }
 

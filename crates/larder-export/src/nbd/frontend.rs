@@ -274,8 +274,11 @@ impl Frontend for NbdFrontend {
                 }
                 self.touch(index);
             }
-            // Those that wait for this turn are settled at the end of the batch; counters are not for NBD.
-            Event::CalledAgain | Event::Signalled { .. } | Event::SignalSent { .. } => {}
+            // Those that wait for this turn are settled at the end of the batch; counters and commands are not for NBD.
+            Event::CalledAgain
+            | Event::Signalled { .. }
+            | Event::SignalSent { .. }
+            | Event::Commanded { .. } => {}
         }
     }
 

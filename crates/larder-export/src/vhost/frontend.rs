@@ -209,7 +209,9 @@ impl Frontend for VhostFrontend {
             Event::Accepted { token, .. } | Event::Signalled { token, .. } | Event::SignalSent { token } => {
                 *token
             }
-            Event::Received { .. } | Event::Sent { .. } | Event::CalledAgain => return,
+            Event::Received { .. } | Event::Sent { .. } | Event::Commanded { .. } | Event::CalledAgain => {
+                return;
+            }
         };
         match (event, Token::from_bits(bits)) {
             (Event::Accepted { result, .. }, Token::Accept { device }) => self.accepted(device, result),

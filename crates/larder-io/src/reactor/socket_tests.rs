@@ -115,7 +115,7 @@ impl Frontend for Echo {
             }
             Event::Signalled { .. } => self.told.send("unwatched".into()).unwrap(),
             Event::SignalSent { token } => assert_eq!(token, COUNTER),
-            Event::CalledAgain => unreachable!("nothing asks for it"),
+            Event::CalledAgain | Event::Commanded { .. } => unreachable!("nothing asks for it"),
         }
     }
 
