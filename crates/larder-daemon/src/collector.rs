@@ -1,8 +1,10 @@
 //! Putting the status together from what the reactors and the loop tell.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use larder_export::ublk::{UblkStanding, UblkState};
 use larder_io::{DeviceStats, DrainCommand, Handle, ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
 use thiserror::Error;
 
@@ -40,6 +42,8 @@ pub struct Collector<C> {
     view: SharedView,
     /// What a cache device that failed alone has.
     pub loss: SharedLoss,
+    /// How the block devices stand, by their volumes' names.
+    pub ublk: BTreeMap<String, UblkState>,
     started: Instant,
 }
 
@@ -62,6 +66,7 @@ impl<C> Collector<C> {
             warm_blocks,
             view,
             loss: SharedLoss::default(),
+            ublk: BTreeMap::new(),
             started: Instant::now(),
         }
     }
@@ -90,7 +95,23 @@ impl<C> Collector<C> {
             loss: loss.as_ref(),
             uptime: self.started.elapsed(),
         };
-        Ok(parts.status())
+        let mut status = parts.status();
+        status
+            .tenants
+            .iter_mut()
+            .flat_map(|tenant| &mut tenant.volumes)
+            .for_each(|volume| self.tell_ublk(volume));
+        Ok(status)
+    }
+
+    /// What there is to tell of a volume's block device.
+    fn tell_ublk(&self, volume: &mut VolumeStatus) {
+        match self.ublk.get(&volume.name).map(UblkState::get) {
+            None => {}
+            Some(UblkStanding::Starting) => volume.ublk_problem = Some("it is being made".into()),
+            Some(UblkStanding::Served(place)) => volume.ublk = Some(place.path().display().to_string()),
+            Some(UblkStanding::Absent(why)) => volume.ublk_problem = Some(why),
+        }
     }
 
     /// The places of the tenants, in the order of the configuration.
@@ -290,6 +311,8 @@ fn volume_status(
         backing: config.backing.to_string(),
         export: config.export_uri().map(|uri| uri.to_string()),
         vhost_user: config.vhost_user.as_ref().map(|path| path.display().to_string()),
+        ublk: None,
+        ublk_problem: None,
         size_bytes: now.info.bytes,
         backing_read_latency_seconds: seconds(now.backing.read_mean_ns()),
         backing_write_latency_seconds: seconds(now.backing.write_mean_ns()),

@@ -20,6 +20,7 @@ use larder_nbd::{Address, Uri};
 
 pub use error::{Complaint, ConfigError};
 pub use larder_export::ListenAddress;
+pub use larder_export::ublk::LINKS as UBLK_LINKS;
 
 /// Where the command looks when no configuration is named.
 pub const DEFAULT_CONFIG_PATH: &str = "/etc/larder/larder.toml";
@@ -196,10 +197,12 @@ pub struct VolumeConfig {
     pub name: String,
     /// The slow device that holds its truth.
     pub backing: BackingConfig,
-    /// Where its NBD server listens; several volumes may share an address. `None`: it is not served over NBD, but over vhost-user.
+    /// Where its NBD server listens; several volumes may share an address. `None`: it is not served over NBD, but in another way.
     pub nbd: Option<ListenAddress>,
     /// The socket on which a hypervisor finds it as a vhost-user-blk device; no two volumes share one.
     pub vhost_user: Option<PathBuf>,
+    /// It is a block device of this host, `/dev/larder/NAME`.
+    pub ublk: bool,
     /// Under `wb`: its writes reach the backing in the order of its flushes.
     pub ordered: bool,
 }

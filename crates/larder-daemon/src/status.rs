@@ -232,6 +232,12 @@ pub struct VolumeStatus {
     /// The socket on which a hypervisor finds it as a vhost-user-blk device; `null` where it is not served so.
     #[serde(default)]
     pub vhost_user: Option<String>,
+    /// The block device of this host that it is; `null` where it is not served so, or cannot be.
+    #[serde(default)]
+    pub ublk: Option<String>,
+    /// Why it is no block device, though it is configured to be one; else `null`.
+    #[serde(default)]
+    pub ublk_problem: Option<String>,
     /// Its size in bytes.
     pub size_bytes: u64,
     /// Mean time of a read from the backing.
@@ -308,6 +314,8 @@ mod tests {
             backing: "/srv/db.img".into(),
             export: Some("nbd+unix:///db-root?socket=/run/larder/db-root.sock".into()),
             vhost_user: Some("/run/larder/db-root.vhost".into()),
+            ublk: Some("/dev/larder/db-root".into()),
+            ublk_problem: None,
             size_bytes: 1 << 30,
             backing_read_latency_seconds: Some(0.006),
             backing_write_latency_seconds: None,

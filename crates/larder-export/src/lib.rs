@@ -1,6 +1,7 @@
-//! How guests reach their volumes: over NBD ([`nbd`]), and as the disks of virtual machines over vhost-user ([`vhost`]).
+//! How guests reach their volumes: over NBD ([`nbd`]), as the disks of virtual machines over vhost-user ([`vhost`]), and as block
+//! devices of the host ([`ublk`]).
 //!
-//! A reactor has one frontend, [`Exports`], which is both.
+//! A reactor has one frontend, [`Exports`], which is all of them.
 
 mod door;
 mod front;
@@ -8,6 +9,7 @@ mod group;
 mod listener;
 mod log;
 pub mod nbd;
+pub mod ublk;
 mod users;
 pub mod vhost;
 

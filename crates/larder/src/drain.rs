@@ -225,6 +225,8 @@ mod tests {
             backing: "/srv/v.img".into(),
             export: None,
             vhost_user: None,
+            ublk: None,
+            ublk_problem: None,
             size_bytes: 1 << 20,
             backing_read_latency_seconds: None,
             backing_write_latency_seconds: None,

@@ -174,7 +174,9 @@ fn volumes(status: &Status) -> Table {
 /// Every way in which a volume is served, one to a line.
 fn ways(volume: &VolumeStatus) -> String {
     let vhost = volume.vhost_user.as_ref().map(|path| format!("vhost-user:{path}"));
-    let ways: Vec<String> = volume.export.clone().into_iter().chain(vhost).collect();
+    let missing = volume.ublk_problem.as_ref().map(|_| "no block device (see the log)".to_string());
+    let disk = volume.ublk.clone().or(missing);
+    let ways: Vec<String> = volume.export.clone().into_iter().chain(vhost).chain(disk).collect();
     ways.join("\n")
 }
 

@@ -327,7 +327,7 @@ impl<'c> Rules<'c> {
         if tables.is_empty() {
             return Err(table.complain(
                 format!("tenant \"{name}\" has no volume"),
-                "add [[tenant.volume]] with the keys name, backing and nbd (or vhost_user)",
+                "add [[tenant.volume]] with the keys name, backing and nbd (or vhost_user, or ublk)",
             ));
         }
         let volumes = tables.iter().map(|table| self.volume(table)).collect::<Result<Vec<_>, _>>()?;
@@ -360,7 +360,7 @@ impl<'c> Rules<'c> {
     }
 
     fn volume(&mut self, table: &Table<'_>) -> Result<VolumeConfig, Complaint> {
-        table.allow_only(&["name", "backing", "nbd", "vhost_user", "ordered"])?;
+        table.allow_only(&["name", "backing", "nbd", "vhost_user", "ublk", "ordered"])?;
         let field = table.required("name", "\"db-root\"")?;
         let name = name(&field)?;
         self.volume_names.insert(
@@ -371,10 +371,17 @@ impl<'c> Rules<'c> {
         let backing = self.backing(&table.required("backing", "\"/srv/db.img\"")?)?;
         let nbd = table.string("nbd")?.map(|field| self.listen(&field)).transpose()?;
         let vhost_user = table.string("vhost_user")?.map(|field| self.vhost_socket(&field)).transpose()?;
-        if nbd.is_none() && vhost_user.is_none() {
+        let ublk = table.boolean("ublk")?.unwrap_or(false);
+        if ublk && name.starts_with('.') {
+            return Err(table.complain(
+                format!("a block device cannot be called \"{name}\""),
+                "choose a name that does not begin with a dot: the device is /dev/larder/NAME",
+            ));
+        }
+        if nbd.is_none() && vhost_user.is_none() && !ublk {
             return Err(table.complain(
                 format!("volume \"{name}\" is not served in any way"),
-                "add nbd = \"unix:/run/larder/NAME.sock\", or vhost_user = \"/run/larder/NAME.vhost\", or both",
+                "add nbd = \"unix:/run/larder/NAME.sock\", vhost_user = \"/run/larder/NAME.vhost\" or ublk = true, or several of these",
             ));
         }
         let ordered = table.boolean("ordered")?.unwrap_or(false);
@@ -384,7 +391,7 @@ impl<'c> Rules<'c> {
                 "remove keep = false from [cache], or ordered = true from the volume",
             ));
         }
-        Ok(VolumeConfig { name, backing, nbd, vhost_user, ordered })
+        Ok(VolumeConfig { name, backing, nbd, vhost_user, ublk, ordered })
     }
 
     fn backing(&mut self, field: &Field<'_, &str>) -> Result<BackingConfig, Complaint> {

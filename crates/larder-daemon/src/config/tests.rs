@@ -198,15 +198,16 @@ fn any_backing() -> impl Strategy<Value = BackingConfig> {
     prop_oneof![any_path().prop_map(BackingConfig::Path), (1_u16.., "[a-zé?# ]{0,8}").prop_map(uri)]
 }
 
-/// Over NBD, and over vhost-user.
-type Ways = (Option<ListenAddress>, bool);
+/// Over NBD, over vhost-user, and over ublk.
+type Ways = (Option<ListenAddress>, bool, bool);
 
-/// Served in one way, in the other, or in both.
+/// Served in one way, or in several.
 fn any_ways() -> impl Strategy<Value = Ways> {
     prop_oneof![
-        any_listen().prop_map(|nbd| (Some(nbd), false)),
-        any_listen().prop_map(|nbd| (Some(nbd), true)),
-        Just((None, true)),
+        any_listen().prop_map(|nbd| (Some(nbd), false, false)),
+        any_listen().prop_map(|nbd| (Some(nbd), true, true)),
+        Just((None, true, false)),
+        Just((None, false, true)),
     ]
 }
 
@@ -225,11 +226,12 @@ type Unnamed = (Option<u64>, PolicyChoice, CachingSpec, Vec<(BackingConfig, Ways
 
 fn name_tenant((index, (quota_bytes, write_policy, caching, volumes)): (usize, Unnamed)) -> TenantConfig {
     let ordered = index == 1;
-    let volume = |(v, (backing, (nbd, vhost))): (usize, (BackingConfig, Ways))| VolumeConfig {
+    let volume = |(v, (backing, (nbd, vhost, ublk))): (usize, (BackingConfig, Ways))| VolumeConfig {
         name: format!("t{index}.v_{v}"),
         backing,
         nbd,
         vhost_user: vhost.then(|| format!("/run/guests/{index} {v}.vhost").into()),
+        ublk,
         ordered,
     };
     let volumes = volumes.into_iter().enumerate().map(volume).collect();

@@ -65,6 +65,9 @@ fn write_volume(f: &mut fmt::Formatter<'_>, volume: &VolumeConfig) -> fmt::Resul
     if let Some(path) = &volume.vhost_user {
         writeln!(f, "vhost_user = {}", quoted(path.display()))?;
     }
+    if volume.ublk {
+        writeln!(f, "ublk = true")?;
+    }
     if volume.ordered {
         writeln!(f, "ordered = true")?;
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use larder_engine::WritePolicy;
 use larder_engine::format::{Recovered, Volume};
 use larder_export::nbd::{Export, ExportTable, NbdFrontend};
+use larder_export::ublk::{UblkFrontend, UblkState, UblkVolume};
 use larder_export::vhost::{VhostFrontend, VhostVolume};
 use larder_export::{ExportCommand, Exports, ListenAddress, Listener, Users};
 use larder_io::{Backing, CacheDevice, Handle, ReactorBuilder, ReactorConfig, SharedPool};
@@ -24,6 +25,8 @@ pub(super) struct ReactorPlan {
     exports: BTreeMap<ListenAddress, Vec<Export>>,
     /// Those of each reactor.
     vhost: Vec<Vec<VhostVolume>>,
+    /// Those of each reactor.
+    ublk: Vec<Vec<UblkVolume>>,
     /// Known once [`ReactorPlan::frontends`] was called.
     exported: Exported,
 }
@@ -45,7 +48,8 @@ impl ReactorPlan {
         };
         let builders = (0..count).map(builder).collect::<Result<_, ServeError>>()?;
         let vhost = (0..count).map(|_| Vec::new()).collect();
-        Ok(Self { builders, exports: BTreeMap::new(), vhost, exported: Exported::default() })
+        let ublk = (0..count).map(|_| Vec::new()).collect();
+        Ok(Self { builders, exports: BTreeMap::new(), vhost, ublk, exported: Exported::default() })
     }
 
     /// Put every tenant in its place, with its first quota and policy. Everything is in the order of the configuration, also the
@@ -96,6 +100,7 @@ impl ReactorPlan {
         builder.set_dirty_limits(id, tenant.dirty);
         debug_assert_eq!(id, place.tenant, "identities are dense, in the order of the configuration");
         for (config, backing) in tenant.volumes.iter().zip(backings) {
+            let identity = backing.identity();
             let volume = builder.add_volume(id, backing)?;
             builder.set_ordered(volume, config.ordered);
             let info = builder.volume(volume).expect("it was added just now");
@@ -109,8 +114,17 @@ impl ReactorPlan {
                 self.exported.hypervisors.insert(name.clone(), users.clone());
                 self.vhost[reactor].push(VhostVolume { name, volume, info, listener, users });
             }
+            if config.ublk {
+                let (name, state) = (config.name.clone(), UblkState::default());
+                self.ublk[reactor].push(UblkVolume { name, backing: identity, volume, info, state });
+            }
         }
         Ok(())
+    }
+
+    /// How the block devices stand, by their volumes' names.
+    pub fn ublk_states(&self) -> BTreeMap<String, UblkState> {
+        self.ublk.iter().flatten().map(|volume| (volume.name.clone(), volume.state.clone())).collect()
     }
 
     /// The frontend of each reactor. A listener for NBD belongs to the reactor of its first volume, which hands clients of the
@@ -129,9 +143,12 @@ impl ReactorPlan {
             listeners_of[reactor].push((listener, table));
         }
         let vhost = std::mem::take(&mut self.vhost);
+        let mut ublk = std::mem::take(&mut self.ublk).into_iter();
         let frontend = |((index, listeners), devices)| {
             let nbd = NbdFrontend::new(index, reactors.to_vec(), listeners);
-            Exports::new(nbd, VhostFrontend::new(reactors[index].clone(), devices))
+            let vhost = VhostFrontend::new(reactors[index].clone(), devices);
+            let disks = ublk.next().unwrap_or_default();
+            Exports::new(nbd, vhost).with_ublk(UblkFrontend::new(reactors[index].clone(), disks))
         };
         listeners_of.into_iter().enumerate().zip(vhost).map(frontend).collect()
     }

@@ -30,6 +30,8 @@ use crate::volumes::{VolumeRefusal, Volumes};
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 /// How long to wait for them beyond that: they still flush, and close what is open.
 const STOP_GRACE: Duration = Duration::from_secs(15);
+/// How long the host's block devices may take before the daemon is ready without them: they come later, or not at all.
+const UBLK_WITHIN: Duration = Duration::from_secs(10);
 
 /// A daemon that serves.
 pub(super) struct Running {
@@ -63,6 +65,7 @@ impl Running {
             // What the file says of the cache has been seen to: its clean blocks are gone, and its dirty ones are there.
             Loss::remove(&config.loss_file());
         }
+        let ublk = plan.ublk_states();
         let frontends = plan.frontends(nbd, &handles);
         let exported = plan.take_exported();
         let actuator = Box::new(ReactorActuator { reactors: handles.clone(), places: places.clone() });
@@ -74,7 +77,9 @@ impl Running {
         go_on_migrating(config, &places, &handles, &checked.migrations)?;
         let reactors = spawn(plan.builders, frontends, inboxes, &handles)?;
         let (blocks, data_bytes) = (cache.blocks(), cache.data_bytes());
-        let collector = Arc::new(Collector::new(config.clone(), blocks, places, warm, handles, view));
+        let mut collector = Collector::new(config.clone(), blocks, places, warm, handles, view);
+        collector.ublk = ublk;
+        let collector = Arc::new(collector);
         let (keeper, keeper_thread) = match Keeper::new(Arc::clone(&collector), cache, known).start() {
             Ok(started) => started,
             Err(source) => {
@@ -96,6 +101,9 @@ impl Running {
     /// Tell in the log where everything is.
     pub fn announce(&self) {
         let config = &self.collector.config;
+        // What waits for "ready" may mount them. How each went is in the log already.
+        let until = Instant::now() + UBLK_WITHIN;
+        self.collector.ublk.values().for_each(|state| drop(state.wait(until)));
         for tenant in &config.tenants {
             for volume in &tenant.volumes {
                 let nbd = volume.export_uri().map(|uri| uri.to_string());

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use larder_daemon::config::{Config, ListenAddress, TenantConfig, VolumeConfig};
+use larder_daemon::config::{Config, ListenAddress, TenantConfig, UBLK_LINKS, VolumeConfig};
 
 use crate::cli;
 use crate::output::print;
@@ -40,6 +40,9 @@ fn ways(tenant: &TenantConfig, volume: &VolumeConfig) -> String {
     let mut text = format!("volume {} of tenant {}, on {}\n", volume.name, tenant.name, volume.backing);
     if let Some(socket) = &volume.vhost_user {
         vhost_user(&mut text, &volume.name, socket);
+    }
+    if volume.ublk {
+        ublk(&mut text, &volume.name);
     }
     if let (Some(address), Some(uri)) = (&volume.nbd, volume.export_uri()) {
         nbd(&mut text, &volume.name, address, &uri.to_string());
@@ -87,6 +90,19 @@ fn vhost_user(text: &mut String, name: &str, socket: &Path) {
         "Cloud Hypervisor, over vhost-user",
         &format!(
             "--memory size=4G,shared=on --disk vhost_user=on,socket={socket},num_queues={QUEUES},queue_size=128"
+        ),
+    );
+}
+
+fn ublk(text: &mut String, name: &str) {
+    let device = Path::new(UBLK_LINKS).join(name);
+    let device = device.display();
+    part(
+        text,
+        "the host itself, as a block device; then in /etc/fstab, once it has a file system",
+        &format!(
+            "modprobe ublk_drv\n\n\
+             {device} /mnt/{name} ext4 noauto,_netdev,x-systemd.requires=larder.service 0 2"
         ),
     );
 }

@@ -275,7 +275,7 @@ help: give each volume a name of its own: it names the NBD export"#,
     (
         r#"name = "web-root""#,
         r#"naem = "db-root""#,
-        r#"larder.toml:28: unknown key "naem" in [[tenant.volume]]; known keys are name, backing, nbd, vhost_user, ordered
+        r#"larder.toml:28: unknown key "naem" in [[tenant.volume]]; known keys are name, backing, nbd, vhost_user, ublk, ordered
    |
 28 | naem = "db-root"
    | ^^^^
@@ -425,7 +425,7 @@ help: use another path"#,
    |
 27 | [[tenant.volume]]
    | ^^^^^^^^^^^^^^^^^
-help: add nbd = "unix:/run/larder/NAME.sock", or vhost_user = "/run/larder/NAME.vhost", or both"#,
+help: add nbd = "unix:/run/larder/NAME.sock", vhost_user = "/run/larder/NAME.vhost" or ublk = true, or several of these"#,
     ),
     (
         r#"[cache]"#,
@@ -527,7 +527,7 @@ name = "b"
   |
 4 | [[tenant]]
   | ^^^^^^^^^^
-help: add [[tenant.volume]] with the keys name, backing and nbd (or vhost_user)"#,
+help: add [[tenant.volume]] with the keys name, backing and nbd (or vhost_user, or ublk)"#,
     ),
     (
         r#"[cache]
