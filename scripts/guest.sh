@@ -1,7 +1,8 @@
 #!/bin/sh
 # A small guest for tests, out of Debian's packages: nothing is installed, no network is needed beyond apt's.
 #   scripts/guest.sh build DIR            make DIR/vmlinux and DIR/base.cpio, where they are not there yet
-#   scripts/guest.sh initrd DIR JOB OUT   an initramfs that runs the shell script JOB, then powers off
+#   scripts/guest.sh build-ublk DIR       the same with a kernel that has ublk, and DIR/qemu: a QEMU that boots it (both from backports)
+#   scripts/guest.sh initrd DIR JOB OUT [PROGRAM...]   an initramfs that runs the shell script JOB, then powers off; PROGRAMs are files of this host
 # Boot: qemu-system-x86_64 -accel tcg -kernel DIR/vmlinux -initrd OUT -append "console=ttyS0 quiet panic=-1"
 # The guest prints JOB-DONE and the script's result on its console.
 set -eu
@@ -9,26 +10,35 @@ set -eu
 # What jobs may use, with the Debian packages that have it here.
 programs="fio mkfs.ext4 e2fsck blkdiscard"
 modules="virtio_pci virtio_blk ext4"
+# Of which release the kernel is, and options of apt's that know it.
+kernels='^linux-image-6\.1\.0-[0-9]+-cloud-amd64$'
+apt=""
 
+# build DIR KIND
 build() {
     out=$1
+    kind=$2
     mkdir -p "$out"
     exec 9>"$out/lock"
     flock 9
     [ ! -e "$out/done" ] || return 0
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
+    if [ "$kind" = ublk ]; then
+        with_backports
+        newer_qemu "$out/qemu"
+    fi
     newest() {
-        apt-cache search --names-only '^linux-image-6\.1\.0-[0-9]+-cloud-amd64$' | cut -d' ' -f1 | sort -V | tail -n 1
+        apt-cache $apt search --names-only "$kernels" | cut -d' ' -f1 | sort -V | tail -n 1
     }
     package=$(newest)
     if [ -z "$package" ]; then
-        apt-get update -q >&2
+        apt-get $apt update -q >&2
         package=$(newest)
     fi
-    [ -n "$package" ] || { echo "error: apt knows no kernel linux-image-6.1.0-*-cloud-amd64" >&2; exit 1; }
+    [ -n "$package" ] || { echo "error: apt knows no kernel $kernels" >&2; exit 1; }
     echo "building a guest with $package in $out" >&2
-    (cd "$work" && apt-get download -q "$package" >&2)
+    (cd "$work" && apt-get $apt download -q "$package" >&2)
     dpkg -x "$work"/*.deb "$work/kernel"
     version=$(ls "$work/kernel/lib/modules")
     unpack_kernel "$work/kernel/boot/vmlinuz-$version" "$out/vmlinux"
@@ -59,6 +69,49 @@ build() {
     touch "$out/done"
 }
 
+# Ask a state of apt's own that knows Debian's backports as well, from the mirror that this host uses. The system's stays as it is.
+with_backports() {
+    state="$work/apt"
+    mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/sources"
+    sources=$(cat /etc/apt/sources.list.d/*.sources 2>/dev/null || true)
+    mirror=$(echo "$sources" | awk '$1 == "URIs:" { print $2; exit }')
+    key=$(echo "$sources" | awk '$1 == "Signed-By:" { print $2; exit }')
+    mirror=${mirror:-http://deb.debian.org/debian}
+    key=${key:-/usr/share/keyrings/debian-archive-keyring.gpg}
+    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    for suite in "$release" "$release-backports"; do
+        echo "deb [signed-by=$key] $mirror $suite main"
+    done > "$state/sources/all.list"
+    apt="-o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts=$state/sources -o Dir::State::Lists=$state/lists -o Dir::Cache=$state/cache"
+    apt-get $apt update -q >&2
+    kernels='^linux-image-6\.12\.[0-9]+\+.*-cloud-amd64$'
+    modules="$modules ublk_drv"
+    programs="$programs mount umount"
+}
+
+# Debian 12's QEMU crashes kernels from 6.12 on in some boots: unpack a newer one, with what it needs, beside the system's.
+newer_qemu() {
+    mkdir -p "$1" "$work/qemu"
+    # What would be installed; already installed packages are not named, and not needed.
+    wanted=$(apt-get $apt -s --no-install-recommends -t "$release-backports" install qemu-system-x86 | awk '$1 == "Inst" { print $2 }')
+    case " $(echo $wanted) " in
+        *" qemu-system-x86 "*) ;;
+        *) echo "error: $release-backports has no newer qemu-system-x86" >&2; exit 1 ;;
+    esac
+    (cd "$work/qemu" && apt-get $apt -t "$release-backports" download -q $wanted >&2)
+    for package in "$work"/qemu/*.deb; do
+        dpkg -x "$package" "$1"
+    done
+    cat > "$1/run" <<'R'
+#!/bin/sh
+# This QEMU, with its own libraries and firmware before the system's.
+here=$(dirname "$(realpath "$0")")
+LD_LIBRARY_PATH="$here/usr/lib/x86_64-linux-gnu:$here/lib/x86_64-linux-gnu" \
+    exec "$here/usr/bin/qemu-system-x86_64" -L "$here/usr/share/qemu" -L "$here/usr/share/seabios" -L /usr/share/seabios -L /usr/share/qemu "$@"
+R
+    chmod +x "$1/run"
+}
+
 # The ELF inside a bzImage: it boots without unpacking itself, which takes long under emulation.
 unpack_kernel() {
     python3 - "$1" "$2" <<'P'
@@ -84,7 +137,7 @@ P
 add_program() {
     path=$(command -v "$2") || { echo "error: no $2 here; scripts/install-deps.sh test installs it" >&2; exit 1; }
     path=$(realpath "$path")
-    cp -L "$path" "$1/sbin/$2"
+    cp -L "$path" "$1/sbin/$(basename "$2")"
     # A static program has none.
     { ldd "$path" 2>/dev/null || true; } | grep -o '/[^ ]*' | sort -u | while read -r library; do
         mkdir -p "$1$(dirname "$library")"
@@ -114,16 +167,27 @@ poweroff -f
 I
 }
 
+# initrd DIR JOB OUT [PROGRAM...]
 initrd() {
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
+    base="$1/base.cpio" out=$3
+    mkdir -p "$work/sbin"
     cp "$2" "$work/job.sh"
-    { cat "$1/base.cpio"; (cd "$work" && echo job.sh | cpio -o -H newc --quiet); } > "$3"
+    shift 3
+    for program in "$@"; do
+        add_program "$work" "$program"
+        # Debug information takes the guest's memory, and tells nobody anything.
+        strip -o "$work/stripped" "$program" && mv "$work/stripped" "$work/sbin/$(basename "$program")"
+        chmod +x "$work/sbin/$(basename "$program")"
+    done
+    { cat "$base"; (cd "$work" && find . -mindepth 1 | cpio -o -H newc --quiet); } > "$out"
 }
 
 PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 case "${1:-}" in
-    build) build "$2" ;;
-    initrd) initrd "$2" "$3" "$4" ;;
-    *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    build) build "$2" plain ;;
+    build-ublk) build "$2" ublk ;;
+    initrd) shift; initrd "$@" ;;
+    *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
