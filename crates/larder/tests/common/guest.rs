@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::process::{Background, program, run_within};
@@ -23,21 +24,45 @@ impl Guest {
 
     /// The same, with more arguments for QEMU.
     pub fn start_with(folder: &Path, name: &str, disk: &Path, job: &str, more: &[&str]) -> Self {
-        let parts = parts();
+        let parts = parts("guest", "build");
+        let mut qemu = program("qemu-system-x86_64");
+        qemu.args(["-accel", "tcg,thread=multi", "-M", "q35", "-cpu", "max", "-m", "512", "-nodefaults"])
+            .args(["-object", "memory-backend-memfd,id=mem,size=512M,share=on", "-numa", "node,memdev=mem"])
+            .arg("-chardev")
+            .arg(format!("socket,id=disk,path={},reconnect=1", disk.display()))
+            .args(["-device", "vhost-user-blk-pci,chardev=disk,num-queues=2"])
+            .args(more);
+        Self::boot(qemu, &parts, folder, name, job, &[])
+    }
+
+    /// Start a machine without disks, whose kernel has ublk, and in which these programs of the host are.
+    pub fn start_with_ublk(folder: &Path, name: &str, programs: &[&Path], job: &str) -> Self {
+        let parts = parts("guest-ublk", "build-ublk");
+        let mut qemu = Command::new(parts.join("qemu/run"));
+        qemu.args(["-accel", "tcg,thread=multi", "-M", "q35", "-cpu", "max", "-smp", "2"]).args([
+            "-m",
+            "1024",
+            "-nodefaults",
+        ]);
+        Self::boot(qemu, &parts, folder, name, job, programs)
+    }
+
+    fn boot(
+        mut qemu: Command,
+        parts: &Path,
+        folder: &Path,
+        name: &str,
+        job: &str,
+        programs: &[&Path],
+    ) -> Self {
         let file = |extension| folder.join(format!("{name}.{extension}"));
         let (script, initrd) = (file("sh"), file("initrd"));
         fs::write(&script, job).expect("a script in the test's folder");
         let mut put_together = program("sh");
-        put_together.arg(script_path()).arg("initrd").args([&parts, &script, &initrd]);
+        put_together.arg(script_path()).arg("initrd").args([parts, &script, &initrd]).args(programs);
         let made = run_within(LIMIT, &mut put_together, folder);
         assert!(made.status.success(), "{}", made.stderr);
-        let mut qemu = program("qemu-system-x86_64");
-        qemu.args(["-accel", "tcg,thread=multi", "-M", "q35", "-cpu", "max", "-m", "512", "-nodefaults"])
-            .args(["-object", "memory-backend-memfd,id=mem,size=512M,share=on", "-numa", "node,memdev=mem"])
-            .args(["-display", "none", "-serial", "stdio"])
-            .arg("-chardev")
-            .arg(format!("socket,id=disk,path={},reconnect=1", disk.display()))
-            .args(["-device", "vhost-user-blk-pci,chardev=disk,num-queues=2"])
+        qemu.args(["-display", "none", "-serial", "stdio"])
             .arg("-kernel")
             .arg(parts.join("vmlinux"))
             .arg("-initrd")
@@ -83,14 +108,14 @@ fn script_path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/guest.sh")
 }
 
-/// The kernel and the programs, made once for all tests.
-fn parts() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guest");
+/// The kernel and the programs of a kind of guest, made once for all tests.
+fn parts(name: &str, build: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&folder).expect("a folder among the build's");
-    for name in ["busybox", "cpio", "depmod", "xz", "lz4", "fio", "mkfs.ext4", "e2fsck"] {
+    for name in ["busybox", "cpio", "depmod", "xz", "lz4", "fio", "mkfs.ext4", "e2fsck", "strip"] {
         program(name);
     }
-    let made = run_within(LIMIT, program("sh").arg(script_path()).arg("build").arg(&folder), &folder);
+    let made = run_within(LIMIT, program("sh").arg(script_path()).arg(build).arg(&folder), &folder);
     assert!(made.status.success(), "{}", made.stderr);
     folder
 }

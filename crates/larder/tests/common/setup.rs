@@ -107,6 +107,16 @@ impl Setup {
         self
     }
 
+    /// A volume of the last tenant on a new sparse file, as a block device of the host alone.
+    pub fn block_device(mut self, name: &str, bytes: u64) -> Self {
+        let backing = self.sparse_file(name, bytes);
+        let _ = writeln!(
+            self.tenants,
+            "[[tenant.volume]]\nname = \"{name}\"\nbacking = \"{backing}\"\nublk = true"
+        );
+        self
+    }
+
     /// Where a hypervisor finds a volume.
     pub fn vhost_socket(&self, volume: &str) -> PathBuf {
         self.path(&format!("{volume}.vhost"))

@@ -28,4 +28,5 @@ mod ordered;
 mod restart;
 mod shutdown;
 mod status;
+mod ublk;
 mod volume_changes;
