@@ -373,7 +373,7 @@ impl<'c> Rules<'c> {
         let vhost_user = table.string("vhost_user")?.map(|field| self.vhost_socket(&field)).transpose()?;
         let ublk = table.boolean("ublk")?.unwrap_or(false);
         if ublk && name.starts_with('.') {
-            return Err(table.complain(
+            return Err(field.complain(
                 format!("a block device cannot be called \"{name}\""),
                 "choose a name that does not begin with a dot: the device is /dev/larder/NAME",
             ));

@@ -19,6 +19,10 @@ vhost_user = "/run/larder/db,root.vhost"
 name = "db-log"
 backing = "/srv/log.img"
 nbd = "tcp:127.0.0.1:10809"
+[[tenant.volume]]
+name = "db-data"
+backing = "/srv/data.img"
+ublk = true
 "#;
 
 const DB_ROOT: &str = r"volume db-root of tenant db, on /srv/db.img
@@ -56,6 +60,14 @@ const DB_ROOT: &str = r"volume db-root of tenant db, on /srv/db.img
     /dev/nbd0 /mnt/db-root ext4 noauto,_netdev 0 2
 ";
 
+const DB_DATA: &str = r"volume db-data of tenant db, on /srv/data.img
+
+  the host itself, as a block device; then in /etc/fstab, once it has a file system
+    modprobe ublk_drv
+
+    /dev/larder/db-data /mnt/db-data ext4 noauto,_netdev,x-systemd.requires=larder.service 0 2
+";
+
 fn show(name: &[&str]) -> std::process::Output {
     let lab = Lab::new();
     let path = lab.path("larder.toml");
@@ -68,6 +80,7 @@ fn the_lines_of_a_volume_can_be_pasted() {
     let output = show(&["db-root"]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), DB_ROOT);
+    assert_eq!(String::from_utf8_lossy(&show(&["db-data"]).stdout), DB_DATA);
 }
 
 #[test]

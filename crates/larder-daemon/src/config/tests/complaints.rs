@@ -565,4 +565,21 @@ nbd = "unix:x"
   | ^
 help: raise cache.size"#,
     ),
+    (
+        r#"[cache]
+path = "a"
+size = 4096
+[[tenant]]
+name = "a"
+[[tenant.volume]]
+name = ".a"
+backing = "b"
+ublk = true
+"#,
+        r#"larder.toml:7: a block device cannot be called ".a"
+  |
+7 | name = ".a"
+  |        ^^^^
+help: choose a name that does not begin with a dot: the device is /dev/larder/NAME"#,
+    ),
 ];
