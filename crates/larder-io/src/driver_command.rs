@@ -31,24 +31,79 @@ impl Context {
         command: [u8; DRIVER_COMMAND_BYTES],
         token: u64,
     ) {
-        let Some(file) = self.lane.begin(device) else {
+        // SAFETY: as the caller promises.
+        if !unsafe { self.lane.start_command(device, operation, command, token) } {
             self.events.push_back(Event::Commanded { token, result: -libc::EBADF });
-            return;
-        };
-        self.lane.commands += 1;
-        // SAFETY: the bytes are copied into the entry; the caller vouches for what they mean.
-        unsafe {
-            self.lane.start(file, Operation::Command { socket: device, token }, |_, fd| {
-                opcode::UringCmd16::new(fd, operation).cmd(command).build()
-            });
         }
     }
 }
 
 impl Lane {
+    /// Start a command. False where the device is gone.
+    ///
+    /// # Safety
+    /// As for [`Context::command`].
+    #[inline]
+    unsafe fn start_command(
+        &mut self,
+        device: SocketId,
+        operation: u32,
+        command: [u8; DRIVER_COMMAND_BYTES],
+        token: u64,
+    ) -> bool {
+        let Some(file) = self.begin(device) else { return false };
+        self.commands += 1;
+        // SAFETY: the bytes are copied into the entry; the caller vouches for what they mean.
+        unsafe {
+            self.start(file, Operation::Command { socket: device, token }, |_, fd| {
+                opcode::UringCmd16::new(fd, operation).cmd(command).build()
+            });
+        }
+        true
+    }
+
     /// A command has ended.
     #[inline]
     pub fn end_command(&mut self) {
         self.commands = self.commands.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::time::Duration;
+
+    /// What the driver of a device says to a command.
+    fn said(path: &str) -> i32 {
+        let mut lane = Lane::new().unwrap();
+        let device = lane.adopt_unregistered(File::open(path).unwrap().into()).unwrap();
+        // SAFETY: neither of these drivers knows of memory.
+        assert!(unsafe { lane.start_command(device, 0, [0; DRIVER_COMMAND_BYTES], 7) });
+        assert_eq!((lane.commands, lane.in_flight()), (1, 0), "a ring that ends does not wait for it");
+        assert!(lane.detach(device).is_none(), "it is still at work");
+        let mut ended = Vec::new();
+        lane.ring.enter(Some(Duration::from_secs(10))).unwrap();
+        lane.ring.collect(&mut ended, 8);
+        let operation = lane.finish(ended[0].key).unwrap();
+        assert!(matches!(operation, Operation::Command { token: 7, .. }), "{operation:?}");
+        lane.end_command();
+        lane.end(device);
+        assert_eq!((lane.commands, lane.in_flight()), (0, 0));
+        assert!(lane.detach(device).is_some());
+        // SAFETY: nothing is started on a device that is gone.
+        assert!(!unsafe { lane.start_command(device, 0, [0; DRIVER_COMMAND_BYTES], 7) });
+        ended[0].result
+    }
+
+    #[test]
+    fn a_driver_answers() {
+        assert_eq!(said("/dev/null"), 0);
+    }
+
+    #[test]
+    fn a_file_without_a_driver_refuses() {
+        assert_eq!(said("/proc/self/status"), -libc::EOPNOTSUPP);
     }
 }

@@ -104,6 +104,7 @@ pub(super) const GET_PARAMS: u32 = control(READS, 0x09);
 pub(super) const START_USER_RECOVERY: u32 = control(BOTH, 0x10);
 pub(super) const END_USER_RECOVERY: u32 = control(BOTH, 0x11);
 pub(super) const GET_FEATURES: u32 = control(READS, 0x13);
+pub(super) const UPDATE_SIZE: u32 = control(BOTH, 0x15);
 
 pub(super) const FETCH_REQ: u32 = code(BOTH, 0x20, 16);
 pub(super) const COMMIT_AND_FETCH_REQ: u32 = code(BOTH, 0x21, 16);
@@ -112,6 +113,7 @@ pub(super) const F_USER_RECOVERY: u64 = 1 << 3;
 pub(super) const F_USER_RECOVERY_REISSUE: u64 = 1 << 4;
 pub(super) const F_CMD_IOCTL_ENCODE: u64 = 1 << 6;
 pub(super) const F_USER_COPY: u64 = 1 << 7;
+pub(super) const F_UPDATE_SIZE: u64 = 1 << 10;
 
 pub(super) const STATE_DEAD: u16 = 0;
 pub(super) const STATE_LIVE: u16 = 1;

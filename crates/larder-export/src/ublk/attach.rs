@@ -3,8 +3,9 @@
 //! This runs in a thread of its own, once: the driver's answers take their time, and it answers some only when the reactor serves the device.
 
 use super::abi::{
-    ATTR_FUA, ATTR_READ_ONLY, ATTR_VOLATILE_CACHE, DeviceInfo, F_CMD_IOCTL_ENCODE, F_USER_COPY,
-    F_USER_RECOVERY, F_USER_RECOVERY_REISSUE, PARAM_BASIC, PARAM_DISCARD, Params, STATE_DEAD, STATE_LIVE,
+    ATTR_FUA, ATTR_READ_ONLY, ATTR_VOLATILE_CACHE, DeviceInfo, F_CMD_IOCTL_ENCODE, F_UPDATE_SIZE,
+    F_USER_COPY, F_USER_RECOVERY, F_USER_RECOVERY_REISSUE, PARAM_BASIC, PARAM_DISCARD, Params, STATE_DEAD,
+    STATE_LIVE,
 };
 use super::control::Control;
 use super::in_use::is_in_use;
@@ -12,6 +13,7 @@ use super::limits::{CLEAR_SECTORS_MAX, DEVICES_MAX, QUEUE_DEPTH, QUEUE_DEPTH_MAX
 use super::mark::Mark;
 use larder_engine::SECTOR_BYTES;
 use larder_io::VolumeInfo;
+use std::cmp::Ordering;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -70,6 +72,11 @@ pub enum UblkError {
     /// The reactor could not serve it.
     #[error("cannot serve the device: {0}")]
     Queue(String),
+    /// The kernel cannot change the size of a device that is there.
+    #[error(
+        "the kernel cannot change a block device's size while it is there (Linux 6.16 can): stop what uses it, then restart larder"
+    )]
+    FixedSize,
     /// No thread to do this.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -96,7 +103,7 @@ impl Change {
     fn as_str(self) -> &'static str {
         match self {
             Self::Backing => "had another backing",
-            Self::Shape => "had another size or other sectors",
+            Self::Shape => "was larger or had other sectors",
             Self::Making => "was served by another version",
         }
     }
@@ -147,6 +154,17 @@ pub(super) fn open_control() -> Result<Control, UblkError> {
     }
 }
 
+/// Change the size of a device that is there.
+pub(super) fn resize(id: u32, sectors: u64) -> Result<(), UblkError> {
+    let mut control = open_control()?;
+    match control.features() {
+        Ok(features) if features & F_UPDATE_SIZE != 0 => {
+            control.resize(id, sectors).map_err(UblkError::command("change the size of a ublk device"))
+        }
+        _ => Err(UblkError::FixedSize),
+    }
+}
+
 /// Find or make the device of a volume, up to where its queue has to be served.
 pub(super) fn attach(control: &mut Control, wanted: &Wanted) -> Result<Attached, UblkError> {
     for id in devices() {
@@ -161,7 +179,14 @@ pub(super) fn attach(control: &mut Control, wanted: &Wanted) -> Result<Attached,
         let params = control.params(id).unwrap_or_default();
         match judge(&info, &params, wanted) {
             Verdict::Recover => return recover(control, &info),
-            Verdict::Remove => {}
+            Verdict::Outgrown if is_in_use(&disk_name(id)) => {
+                tracing::warn!(
+                    id,
+                    "the volume is larger by now: its block device keeps its size as long as it is in use"
+                );
+                return recover(control, &info);
+            }
+            Verdict::Remove | Verdict::Outgrown => {}
             Verdict::Replace(change) if is_in_use(&disk_name(id)) => {
                 return Err(UblkError::Changed { id, change });
             }
@@ -196,6 +221,8 @@ fn settled(control: &mut Control, mut info: DeviceInfo) -> Result<DeviceInfo, Ub
 enum Verdict {
     /// Go on with it.
     Recover,
+    /// Go on with it while it is in use: the volume has all that it has, and more.
+    Outgrown,
     /// It never had a disk, or has none any more.
     Remove,
     /// It cannot be gone on with.
@@ -204,9 +231,8 @@ enum Verdict {
 
 fn judge(info: &DeviceInfo, params: &Params, wanted: &Wanted) -> Verdict {
     let new = params_of(&wanted.info);
-    let shape = |params: &Params| {
-        (params.sectors, params.logical_shift, params.attributes & ATTR_READ_ONLY, params.virt_boundary)
-    };
+    let shape =
+        |params: &Params| (params.logical_shift, params.attributes & ATTR_READ_ONLY, params.virt_boundary);
     if info.state == STATE_DEAD {
         return Verdict::Remove;
     }
@@ -221,7 +247,12 @@ fn judge(info: &DeviceInfo, params: &Params, wanted: &Wanted) -> Verdict {
     {
         return Verdict::Replace(Change::Making);
     }
-    if shape(params) != shape(&new) { Verdict::Replace(Change::Shape) } else { Verdict::Recover }
+    match params.sectors.cmp(&new.sectors) {
+        _ if shape(params) != shape(&new) => Verdict::Replace(Change::Shape),
+        Ordering::Less => Verdict::Outgrown,
+        Ordering::Equal => Verdict::Recover,
+        Ordering::Greater => Verdict::Replace(Change::Shape),
+    }
 }
 
 fn recover(control: &mut Control, info: &DeviceInfo) -> Result<Attached, UblkError> {
@@ -363,5 +394,9 @@ mod tests {
         ] {
             assert_eq!(judge(&info, &params, &wanted()), Verdict::Replace(Change::Shape));
         }
+        let smaller = Params { sectors: params.sectors - 8, ..params };
+        assert_eq!(judge(&info, &smaller, &wanted()), Verdict::Outgrown);
+        let other = Params { logical_shift: 12, ..smaller };
+        assert_eq!(judge(&info, &other, &wanted()), Verdict::Replace(Change::Shape));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::abi::{
     ADD_DEV, ControlCommand, DEL_DEV, DeviceInfo, END_USER_RECOVERY, GET_DEV_INFO, GET_FEATURES, GET_PARAMS,
-    Params, SET_PARAMS, START_DEV, START_USER_RECOVERY, STOP_DEV,
+    Params, SET_PARAMS, START_DEV, START_USER_RECOVERY, STOP_DEV, UPDATE_SIZE,
 };
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use std::fs::{File, OpenOptions};
@@ -86,6 +86,11 @@ impl Control {
     /// Go on with it. The driver waits for all commands that fetch requests.
     pub fn end_recovery(&mut self, id: u32) -> io::Result<()> {
         self.plain(END_USER_RECOVERY, id, process::id().into())
+    }
+
+    /// Change the size of the disk, while it is in use or not.
+    pub fn resize(&mut self, id: u32, sectors: u64) -> io::Result<()> {
+        self.plain(UPDATE_SIZE, id, sectors)
     }
 
     fn plain(&mut self, operation: u32, id: u32, data: u64) -> io::Result<()> {

@@ -209,7 +209,7 @@ fn bring_up(way: &Way, name: &str, wanted: &Wanted) -> Result<(UblkPlace, bool),
             None
         }
     };
-    Ok((UblkPlace { device, link }, found))
+    Ok((UblkPlace { id, device, link }, found))
 }
 
 impl Frontend for UblkFrontend {

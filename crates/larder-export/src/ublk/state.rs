@@ -1,5 +1,7 @@
 //! What others are told of a volume's device: the status, and a start that waits for it.
 
+use super::attach::{self, UblkError};
+use larder_engine::SECTOR_BYTES;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,6 +9,8 @@ use std::time::{Duration, Instant};
 /// A device that is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UblkPlace {
+    /// The driver's number for it.
+    pub(super) id: u32,
     /// The kernel's name for it, such as `/dev/ublkb0`.
     pub device: PathBuf,
     /// The name that it keeps, such as `/dev/larder/root`; `None` where that could not be made.
@@ -14,6 +18,14 @@ pub struct UblkPlace {
 }
 
 impl UblkPlace {
+    /// Tell the host of another size of the volume, in bytes. It takes a moment: not for a reactor's thread.
+    ///
+    /// # Errors
+    /// Where the kernel cannot (before Linux 6.16), or does not.
+    pub fn resize(&self, bytes: u64) -> Result<(), UblkError> {
+        attach::resize(self.id, bytes / SECTOR_BYTES)
+    }
+
     /// The best name that there is.
     pub fn path(&self) -> &PathBuf {
         self.link.as_ref().unwrap_or(&self.device)

@@ -72,7 +72,7 @@ fio --name=data --directory=/mnt/root --size=16M --rw=randwrite --bs=4k --iodept
     --verify=crc32c --verify_backlog=64 --loops=$loops > fio.log 2>&1 &
 fio=$!
 kills=0
-while usleep 1500000; kill -0 $fio 2> /dev/null; do
+while [ $kills -lt 4 ] && usleep 1500000 && kill -0 $fio 2> /dev/null; do
     kill -9 $pid
     start
     served_again root
@@ -111,8 +111,11 @@ grep -q 'no block device: /dev/ublkb[01] is in use since the volume had another 
 larder status --json --socket larder.sock | tr -d ' ' | grep -q '"ublk":null' || fail "the status tells of a device"
 stop
 mv aside.img disk.img
+# Its own one may have grown meanwhile.
+truncate -s 112M disk.img
 start
 served_again root
+grep -q 'keeps its size' larder.log || fail "nothing is told of the size"
 [ "$sum" = "$(md5sum < /mnt/root/file)" ] || fail "the file is another"
 fi
 
