@@ -262,7 +262,7 @@ pub struct VolumeStatus {
     /// Its guest is leaving for another host (`larder volume migrate`).
     #[serde(default)]
     pub migrating: bool,
-    /// Clients that use it now: NBD connections and hypervisors.
+    /// Clients that use it now: NBD connections and hypervisors; who has its block device open is not counted.
     #[serde(default)]
     pub clients: u64,
     /// The cache device is slower than the backing: reads of clean blocks pass it by until it is faster again.

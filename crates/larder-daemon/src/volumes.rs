@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use larder_export::Users;
 use larder_export::nbd::ExportTable;
+use larder_export::ublk::{UblkPlace, UblkStanding};
 use larder_io::{DrainCommand, Handle, HandleError, VolumeError, VolumeInfo, VolumeSnapshot};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -30,6 +31,8 @@ pub struct Resized {
     pub from_bytes: u64,
     /// Its size now.
     pub to_bytes: u64,
+    /// Why its block device does not have it, if it has one.
+    pub ublk_problem: Option<String>,
 }
 
 /// A volume goes on.
@@ -210,8 +213,10 @@ impl<C> Volumes<C> {
         let VolumeInfo { bytes: to_bytes, .. } =
             answered(name, place.reactor, reactor.grow_volume(place.volume)?)?;
         self.exported.tables.iter().for_each(|table| table.resize(name, to_bytes));
+        let ublk_problem =
+            self.ublk(name).and_then(|place| place.resize(to_bytes).err()).map(|error| error.to_string());
         tracing::info!(volume = name, from_bytes, to_bytes, "the volume has grown");
-        Ok(Resized { from_bytes, to_bytes })
+        Ok(Resized { from_bytes, to_bytes, ublk_problem })
     }
 
     /// Have a volume's backing hold all of it, and let nothing change it until it is thawed, or so much time has passed.
@@ -277,9 +282,18 @@ impl<C> Volumes<C> {
         Ok(reactor.drain(place.volume, DrainCommand::Off)?)
     }
 
+    /// The volume's block device, if it has one.
+    fn ublk(&self, name: &str) -> Option<UblkPlace> {
+        match self.collector.ublk.get(name)?.get() {
+            UblkStanding::Served(place) => Some(place),
+            UblkStanding::Starting | UblkStanding::Absent(_) => None,
+        }
+    }
+
     /// The backing has everything, and nobody is here.
     fn has_left(&self, name: &str, place: VolumePlace) -> Result<(), VolumeRefusal> {
-        let clients = self.exported.clients(name);
+        let opened = self.ublk(name).is_some_and(|place| place.is_in_use());
+        let clients = self.exported.clients(name) + usize::from(opened);
         if clients > 0 {
             return Err(VolumeRefusal::InUse { name: name.into(), clients });
         }

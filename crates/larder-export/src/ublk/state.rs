@@ -1,6 +1,7 @@
 //! What others are told of a volume's device: the status, and a start that waits for it.
 
 use super::attach::{self, UblkError};
+use super::in_use::is_in_use;
 use larder_engine::SECTOR_BYTES;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,11 @@ impl UblkPlace {
     /// Where the kernel cannot (before Linux 6.16), or does not.
     pub fn resize(&self, bytes: u64) -> Result<(), UblkError> {
         attach::resize(self.id, bytes / SECTOR_BYTES)
+    }
+
+    /// True where somebody has the device open, or it cannot be found out. It takes a moment.
+    pub fn is_in_use(&self) -> bool {
+        self.device.file_name().and_then(|name| name.to_str()).is_none_or(is_in_use)
     }
 
     /// The best name that there is.

@@ -12,6 +12,9 @@ use crate::status;
 pub fn resize(options: &cli::OneVolume) -> Result<(), Problem> {
     let socket = status::socket(&options.daemon)?;
     let name = &options.name;
-    let Resized { from_bytes, to_bytes } = status::obeyed(&socket, &format!("resize {name}"))?;
+    let Resized { from_bytes, to_bytes, ublk_problem } = status::obeyed(&socket, &format!("resize {name}"))?;
+    if let Some(why) = ublk_problem {
+        eprintln!("warning: its block device keeps its size: {why}");
+    }
     tell(format_args!("{name}: from {} to {} ({to_bytes} bytes)", HumanSize(from_bytes), HumanSize(to_bytes)))
 }

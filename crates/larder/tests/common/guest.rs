@@ -68,8 +68,7 @@ impl Guest {
             .arg("-initrd")
             .arg(&initrd)
             // Pages that the daemon fills are not written by the guest before: a migration has to find them nevertheless.
-            .args(["-append", "console=ttyS0 quiet panic=-1 init_on_alloc=0"])
-            .args(more);
+            .args(["-append", "console=ttyS0 quiet panic=-1 init_on_alloc=0"]);
         let process = Background::start(&mut qemu, &file("console"));
         Self { process, name: name.into() }
     }
