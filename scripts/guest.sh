@@ -85,7 +85,7 @@ with_backports() {
     apt="-o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts=$state/sources -o Dir::State::Lists=$state/lists -o Dir::Cache=$state/cache"
     apt-get $apt update -q >&2
     kernels='^linux-image-6\.12\.[0-9]+\+.*-cloud-amd64$'
-    modules="$modules ublk_drv"
+    modules="$modules ublk_drv loop"
     programs="$programs mount umount"
 }
 

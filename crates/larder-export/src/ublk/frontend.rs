@@ -89,6 +89,7 @@ impl UblkFrontend {
         let Some(device) = self.devices.get_mut(index) else { return };
         match told {
             Told::Serve { file, id, depth, answer } => {
+                flush_for_the_kernel();
                 // A thread that waits no more leaves the device as it is: it does not start.
                 let _ = answer.send(device.serve(cx, file, id, depth));
             }
@@ -217,9 +218,6 @@ impl Frontend for UblkFrontend {
 
     fn start(&mut self, _cx: &mut Context) {
         let Some(reactor) = &self.reactor else { return };
-        if !self.devices.is_empty() {
-            flush_for_the_kernel();
-        }
         for device in &mut self.devices {
             let way = Way { reactor: reactor.clone(), device: device.index };
             let wanted = Wanted { mark: Mark::new(&device.name, &device.backing), info: device.info };

@@ -141,6 +141,21 @@ zeroes() { [ "$(dd if=/dev/larder/other bs=1M skip=$1 count=$2 iflag=direct 2> /
 zeroes 1 2 && zeroes 4 1 || fail "there is data where it was discarded"
 zeroes 0 1 && fail "what was not discarded is gone"
 zeroes 3 1 && fail "what was not discarded is gone"
+
+# A device stays for a program that has it open, and for a loop device on it.
+sleep 1000 < /dev/larder/other &
+holder=$!
+stop
+[ -e /dev/larder/other ] || fail "a device that a program has open is gone"
+start
+served_again other
+kill $holder
+losetup /dev/loop0 /dev/larder/other || fail losetup
+stop
+[ -e /dev/larder/other ] || fail "a device with a loop device on it is gone"
+start
+served_again other
+losetup -d /dev/loop0
 stop
 gone
 rm -f disk.img other.img cache.img
@@ -151,7 +166,7 @@ fn a_block_device_outlives_killed_daemons() {
     let folder = TempDir::new().expect("a temporary folder");
     let policy = |policy: &str, loops: u32| format!("policy={policy} loops={loops}\n{LIFE}");
     let job = [
-        "modprobe ublk_drv\ncd /tmp\n",
+        "modprobe ublk_drv\nmodprobe loop\ncd /tmp\n",
         FUNCTIONS,
         &policy("wt", 1),
         &policy("wb", 1),
