@@ -104,6 +104,7 @@ pub(super) const GET_PARAMS: u32 = control(READS, 0x09);
 pub(super) const START_USER_RECOVERY: u32 = control(BOTH, 0x10);
 pub(super) const END_USER_RECOVERY: u32 = control(BOTH, 0x11);
 pub(super) const GET_FEATURES: u32 = control(READS, 0x13);
+pub(super) const DEL_DEV_ASYNC: u32 = control(READS, 0x14);
 pub(super) const UPDATE_SIZE: u32 = control(BOTH, 0x15);
 
 pub(super) const FETCH_REQ: u32 = code(BOTH, 0x20, 16);

@@ -1,8 +1,8 @@
 //! Commands to `/dev/ublk-control`, one at a time, each waited for.
 
 use super::abi::{
-    ADD_DEV, ControlCommand, DEL_DEV, DeviceInfo, END_USER_RECOVERY, GET_DEV_INFO, GET_FEATURES, GET_PARAMS,
-    Params, SET_PARAMS, START_DEV, START_USER_RECOVERY, STOP_DEV, UPDATE_SIZE,
+    ADD_DEV, ControlCommand, DEL_DEV, DEL_DEV_ASYNC, DeviceInfo, END_USER_RECOVERY, GET_DEV_INFO,
+    GET_FEATURES, GET_PARAMS, Params, SET_PARAMS, START_DEV, START_USER_RECOVERY, STOP_DEV, UPDATE_SIZE,
 };
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use std::fs::{File, OpenOptions};
@@ -73,9 +73,9 @@ impl Control {
         self.plain(STOP_DEV, id, 0)
     }
 
-    /// Remove the device. The driver waits until its character device is closed.
+    /// Remove the device. It goes when the last who has it open closes it; drivers before Linux 6.7 wait for that.
     pub fn delete(&mut self, id: u32) -> io::Result<()> {
-        self.plain(DEL_DEV, id, 0)
+        self.plain(DEL_DEV_ASYNC, id, 0).or_else(|_| self.plain(DEL_DEV, id, 0))
     }
 
     /// Prepare a device whose server is gone for the next one.
