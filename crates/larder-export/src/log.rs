@@ -1,6 +1,6 @@
 //! A budget for messages that clients cause: none of them can flood the log.
 
-/// Messages about clients in the log, per second. The rest is counted.
+/// Messages in the log, per second, about the clients of a reactor, and about the guest of each disk. The rest is counted.
 pub const LOG_MESSAGES_PER_TICK: u32 = 8;
 
 /// Messages that may still be written, and those that were not.

@@ -5,12 +5,15 @@
 
 mod support;
 
-use std::sync::atomic::Ordering;
+use std::fs::File;
+use std::os::fd::{FromRawFd, IntoRawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use support::disk::Disk;
-use support::rogue::{AVAILABLE, DATA, HEADER, MEMORY, NEXT, Rogue, SIZE, STATUS, WRITE, no_counter};
+use support::rogue::{AVAILABLE, DATA, HEADER, MEMORY, NEXT, Rogue, SIZE, STATUS, WRITE};
 use support::{Server, pattern};
 use vhost::VhostBackend;
 use vm_memory::{Bytes, GuestAddress};
+use vmm_sys_util::eventfd::EventFd;
 
 const BLOCK: usize = 4096;
 const READ: u32 = 0;
@@ -136,6 +139,13 @@ fn requests_that_make_no_sense_fail_alone() {
     server.stop();
 }
 
+/// A descriptor of something that is no event counter.
+fn no_counter() -> EventFd {
+    let file = File::open("/dev/zero").unwrap();
+    // SAFETY: the descriptor was made just now, and is given away.
+    unsafe { EventFd::from_raw_fd(file.into_raw_fd()) }
+}
+
 #[test]
 fn counters_that_are_none_are_refused() {
     let server = Server::start_on(1, 2);
@@ -169,6 +179,35 @@ fn memory_that_goes_away_ends_the_connection() {
     rogue.kick.write(1).unwrap();
     rogue.wait_for_the_end();
     is_well(&mut good, 6);
+    drop(good);
+    server.stop();
+}
+
+#[test]
+fn memory_that_goes_away_is_held_against_nobody_else() {
+    let server = Server::start_on(1, 2);
+    let mut good = neighbour(&server);
+    let done = AtomicBool::new(false);
+    // At work all the time: whoever is looked at next could be taken for the one whose memory is gone.
+    std::thread::scope(|scope| {
+        let at_work = scope.spawn(|| {
+            let rounds = (0..).take_while(|_| !done.load(Ordering::Relaxed));
+            rounds.inspect(|seed| is_well(&mut good, *seed)).count()
+        });
+        for _ in 0..300 {
+            let mut rogue = Rogue::serving(&server.vhost_socket(0));
+            rogue.request(0, READ, 0);
+            rogue.offer(&[0]);
+            rogue.wait_used(1);
+            // Its queue is still being looked at, without having told of anything.
+            rogue.file.set_len(0).unwrap();
+            std::thread::yield_now();
+            rogue.kick.write(1).unwrap();
+            rogue.wait_for_the_end();
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(at_work.join().unwrap() > 10);
+    });
     drop(good);
     server.stop();
 }
@@ -224,7 +263,7 @@ fn a_guest_hears_of_what_a_killed_daemon_gave_back_without_telling() {
     rogue.begin();
     rogue.wait_for_call();
     // Another counter is told too: the old one may have had it.
-    rogue.call = vmm_sys_util::eventfd::EventFd::new(vmm_sys_util::eventfd::EFD_NONBLOCK).unwrap();
+    rogue.call = EventFd::new(vmm_sys_util::eventfd::EFD_NONBLOCK).unwrap();
     rogue.frontend.set_vring_call(0, &rogue.call).unwrap();
     rogue.wait_for_call();
     drop(rogue);

@@ -70,14 +70,16 @@ fn serve(options: &cli::Serve) -> Result<(), Problem> {
     Ok(larder_daemon::server::serve(&config)?)
 }
 
+/// What this library says of a guest's queues, guests could have it say without end. The daemon tells of them itself, in bounds.
+const UNBOUNDED: &str = "virtio_queue=off";
+
 /// Send the log to stderr: `info` and above, unless RUST_LOG says otherwise.
 fn log_to_stderr() -> Result<(), Problem> {
-    let filter = match std::env::var("RUST_LOG") {
-        Ok(directives) => EnvFilter::try_new(&directives).map_err(|error| {
-            Problem::new(format_args!("cannot understand RUST_LOG: {error}"), "use RUST_LOG=info")
-        })?,
-        Err(_) => EnvFilter::new("info"),
-    };
+    let wanted = std::env::var("RUST_LOG").unwrap_or_else(|_| "info".into());
+    // What comes later in the list counts more.
+    let filter = EnvFilter::try_new(format!("{UNBOUNDED},{wanted}")).map_err(|error| {
+        Problem::new(format_args!("cannot understand RUST_LOG: {error}"), "use RUST_LOG=info")
+    })?;
     let stderr = std::io::stderr();
     tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -14,6 +14,7 @@ use crate::users::{User, Users};
 use larder_engine::{IoError, RequestKind, VolumeId};
 use larder_io::{Buffer, Context, GuestRequest, VolumeInfo};
 use slab::Slab;
+use std::cell::Cell;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -58,7 +59,8 @@ pub(super) struct Shared {
     pub requests: Slab<InFlight>,
     /// Queues to look at in every turn.
     pub awake: Vec<(usize, u16)>,
-    pub log: LogBudget,
+    /// Of messages about each device, so that none takes another's.
+    logs: Vec<LogBudget>,
     chain: Chain,
     /// For reuse.
     spare: Vec<Vec<Segment>>,
@@ -69,10 +71,18 @@ impl Shared {
         Self {
             requests: Slab::new(),
             awake: Vec::new(),
-            log: LogBudget::new(),
+            logs: Vec::new(),
             chain: Chain::default(),
             spare: Vec::new(),
         }
+    }
+
+    /// The budget of messages about a device.
+    pub fn log(&mut self, device: usize) -> &mut LogBudget {
+        if self.logs.len() <= device {
+            self.logs.resize_with(device + 1, LogBudget::new);
+        }
+        &mut self.logs[device]
     }
 }
 
@@ -136,6 +146,8 @@ pub(super) struct Device {
     /// Every write has to be durable when it completes.
     pub writes_through: bool,
     rings: Vec<Option<Ring>>,
+    /// Its memory was gone when it was looked at for news.
+    hurt: Cell<bool>,
     /// Of data of requests in the engine.
     bytes: usize,
     requests: u32,
@@ -161,6 +173,7 @@ impl Device {
             session: None,
             writes_through: false,
             rings,
+            hurt: Cell::new(false),
             bytes: 0,
             requests: 0,
         }
@@ -209,7 +222,7 @@ impl Device {
     /// After every look at the guest's memory: where it broke the rules, or its memory is gone, its connection ends.
     fn judge<T>(&mut self, shared: &mut Shared, outcome: Result<T, impl Into<Broken>>) -> Option<T> {
         let broken = match outcome.map_err(Into::into) {
-            _ if was_hurt() => Broken::Gone,
+            _ if was_hurt() | self.hurt.take() => Broken::Gone,
             Ok(value) => return Some(value),
             Err(broken) => broken,
         };
@@ -217,10 +230,15 @@ impl Device {
         None
     }
 
-    /// True where a queue has something to take.
+    /// True where a queue has something to take, or has to be looked at because its memory is gone: that is kept with the device,
+    /// for the thread looks at others' next.
     #[inline]
     pub fn has_news(&self, ring: u16) -> bool {
-        self.rings[usize::from(ring)].as_ref().is_some_and(Ring::has_news)
+        let news = self.rings[usize::from(ring)].as_ref().is_some_and(Ring::has_news);
+        if was_hurt() {
+            self.hurt.set(true);
+        }
+        news || self.hurt.get()
     }
 
     /// A queue's share of a turn. True where it is to be looked at in the next as well.
@@ -423,7 +441,7 @@ impl Device {
     /// The guest or its hypervisor broke the rules: its connection ends, and with it everything that it has here.
     fn fail(&mut self, shared: &mut Shared, broken: &Broken) {
         self.rings().for_each(|(_, ring)| ring.die());
-        if shared.log.allows() {
+        if shared.log(self.index).allows() {
             tracing::warn!(volume = self.name, "a guest misbehaves, and is disconnected: {broken}");
         }
         self.hang_up();
@@ -439,6 +457,7 @@ impl Device {
 
     /// The hypervisor is gone, or the daemon stops: what is in flight ends by itself.
     pub fn abandon(&mut self, shared: &mut Shared) {
+        self.hurt.set(false);
         self.rings().for_each(|(_, ring)| ring.die());
         self.wake_all(shared);
     }

@@ -42,8 +42,8 @@ pub(super) enum Told {
     Call { ring: u16, call: Option<OwnedFd> },
     /// Every write is to be durable when it completes, or not.
     WritesThrough(bool),
-    /// The connection is over.
-    Over,
+    /// The connection is over, after this where its hypervisor did not just leave.
+    Over { error: Option<String> },
 }
 
 /// A volume that is to be served.
@@ -99,16 +99,21 @@ impl VhostFrontend {
         let channel = Arc::new(Channel::new(device.info.bytes));
         let begun = stream.try_clone().and_then(|ours| {
             let link = session::Link::new(self.reactor.clone(), device.index, number);
-            session::start(ours, link, &channel, &device.name, &device.info)
+            session::start(ours, link, &channel, &device.info)
         });
         match begun {
             Ok(()) => {
-                tracing::info!(volume = device.name, "a hypervisor has connected");
+                if self.shared.log(index).allows() {
+                    tracing::info!(volume = device.name, "a hypervisor has connected");
+                }
                 device.session = Some(Session { number, stream, channel, _user: device.users.take() });
                 // Until the driver says what it can.
                 device.writes_through = true;
             }
-            Err(error) => tracing::warn!(volume = device.name, %error, "cannot serve a hypervisor"),
+            Err(error) if self.shared.log(index).allows() => {
+                tracing::warn!(volume = device.name, %error, "cannot serve a hypervisor");
+            }
+            Err(_) => {}
         }
     }
 
@@ -132,7 +137,7 @@ impl VhostFrontend {
                     true => drop(answer.send(())),
                     false => tracing::error!(volume = device.name, "BUG: a queue is started twice"),
                 },
-                Err(error) if shared.log.allows() => {
+                Err(error) if shared.log(device.index).allows() => {
                     tracing::warn!(volume = device.name, %error, "cannot use a queue's event counters");
                 }
                 Err(_) => {}
@@ -160,8 +165,14 @@ impl VhostFrontend {
                 }
             }
             Told::WritesThrough(on) => device.writes_through = on,
-            Told::Over => {
-                tracing::info!(volume = device.name, "a hypervisor has left");
+            Told::Over { error } => {
+                match error {
+                    _ if !shared.log(device.index).allows() => {}
+                    None => tracing::info!(volume = device.name, "a hypervisor has left"),
+                    Some(error) => {
+                        tracing::warn!(volume = device.name, error, "a hypervisor's connection ends");
+                    }
+                }
                 device.session = None;
                 device.abandon(shared);
             }
@@ -274,9 +285,15 @@ impl Frontend for VhostFrontend {
         if !self.stopping {
             (0..self.devices.len()).for_each(|index| self.renew(cx, index));
         }
-        let suppressed = self.shared.log.renew();
-        if suppressed > 0 {
-            tracing::warn!(suppressed, "more messages about guests were left out");
+        for device in &self.devices {
+            let suppressed = self.shared.log(device.index).renew();
+            if suppressed > 0 {
+                tracing::warn!(
+                    volume = device.name,
+                    suppressed,
+                    "more messages about its guest were left out"
+                );
+            }
         }
     }
 

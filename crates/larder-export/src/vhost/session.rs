@@ -39,11 +39,10 @@ pub(super) fn start(
     stream: UnixStream,
     link: Link,
     channel: &Arc<Channel>,
-    name: &str,
     info: &VolumeInfo,
 ) -> io::Result<()> {
     let (state, device) = (State::new(info, Arc::clone(channel)), link.device);
-    let (name, channel, ahead) = (name.to_owned(), Arc::clone(channel), stream.try_clone()?);
+    let (channel, ahead) = (Arc::clone(channel), stream.try_clone()?);
     let body = move || {
         let handler = Arc::new(Mutex::new(Hypervisor { link: &link, state }));
         let mut requests = BackendReqHandler::from_stream(stream, handler);
@@ -54,9 +53,10 @@ pub(super) fn start(
                 break error;
             }
         };
-        if !matches!(error, Error::Disconnected | Error::PartialMessage | Error::SocketBroken(_)) {
-            tracing::warn!(volume = name, %error, "a hypervisor's connection ends");
-        }
+        let left = matches!(error, Error::Disconnected | Error::PartialMessage | Error::SocketBroken(_));
+        drop(requests);
+        // A reactor that has ended need not know.
+        let _ = link.tell(Told::Over { error: (!left).then(|| error.to_string()) });
     };
     thread::Builder::new().name(format!("vhost-{device}")).stack_size(STACK_BYTES).spawn(body)?;
     Ok(())
@@ -90,8 +90,8 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // A reactor that has ended need not know.
-        let _ = self.tell(Told::Over);
+        // For a thread that ends otherwise than by itself: of one that did, the reactor knows.
+        let _ = self.tell(Told::Over { error: None });
     }
 }
 

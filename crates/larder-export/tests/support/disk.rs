@@ -1,17 +1,17 @@
 //! A guest's driver without a guest: the crate `virtio-driver` on a volume's vhost-user socket.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Instant;
 use virtio_driver::{
     VhostUser, VirtioBlkConfig, VirtioBlkFeatureFlags, VirtioBlkQueue, VirtioBlkReqBuf, VirtioFeatureFlags,
     VirtioTransport,
 };
-use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory};
+use vm_memory::{Bytes, MmapRegion, VolatileMemory};
 
 use super::PATIENCE;
+use super::rogue::shared_memory;
 
 /// Bytes of the guest's memory for data.
 pub const DATA_BYTES: usize = 8 << 20;
@@ -159,12 +159,4 @@ impl Disk {
         assert_eq!(self.wait(ticket), 0);
         self.get(0, len)
     }
-}
-
-/// Memory that another process can map.
-pub fn shared_memory(bytes: usize) -> MmapRegion<()> {
-    // SAFETY: a new descriptor, which nobody else knows.
-    let file = unsafe { File::from_raw_fd(libc::memfd_create(c"guest".as_ptr(), libc::MFD_CLOEXEC)) };
-    file.set_len(bytes as u64).unwrap();
-    MmapRegion::from_file(FileOffset::new(file, 0), bytes).unwrap()
 }

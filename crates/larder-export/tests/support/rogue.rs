@@ -1,18 +1,19 @@
 //! A hypervisor and a driver that do as they please: the `vhost` crate's side of the protocol, and queues written by hand.
+//!
+//! The end-to-end tests of the crate `larder` have a daemon's disk driven by it too.
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Instant;
 use vhost::vhost_user::message::{VhostUserConfigFlags, VhostUserInflight, VhostUserProtocolFeatures};
 use vhost::vhost_user::{Frontend, VhostUserFrontend};
 use vhost::{VhostBackend, VhostUserMemoryRegionInfo, VringConfigData};
 use virtio_queue::desc::split::Descriptor;
-use vm_memory::{Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryMmap};
+use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryMmap, MmapRegion};
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 
 use super::PATIENCE;
-use super::disk::shared_memory;
 
 /// Bytes of its memory, which begins at address 0.
 pub const MEMORY: u64 = 1 << 20;
@@ -101,27 +102,33 @@ impl Rogue {
             .unwrap();
     }
 
-    fn address(&self, guest: u64) -> u64 {
+    /// An address of the guest as the hypervisor's own.
+    pub fn address(&self, guest: u64) -> u64 {
         self.memory.get_host_address(GuestAddress(guest)).unwrap() as u64
     }
 
     /// Have the queue served from its beginning.
     pub fn begin(&mut self) {
+        self.begin_at([TABLE, AVAILABLE, USED].map(|part| self.address(part))).unwrap();
+    }
+
+    /// The same with table, available ring and used ring at any addresses, given as the hypervisor's own.
+    pub fn begin_at(&mut self, [table, available, used]: [u64; 3]) -> vhost::Result<()> {
         let config = VringConfigData {
             queue_max_size: SIZE,
             queue_size: SIZE,
             flags: 0,
-            desc_table_addr: self.address(TABLE),
-            used_ring_addr: self.address(USED),
-            avail_ring_addr: self.address(AVAILABLE),
+            desc_table_addr: table,
+            used_ring_addr: used,
+            avail_ring_addr: available,
             log_addr: None,
         };
-        self.frontend.set_vring_num(0, SIZE).unwrap();
-        self.frontend.set_vring_base(0, 0).unwrap();
-        self.frontend.set_vring_addr(0, &config).unwrap();
-        self.frontend.set_vring_kick(0, &self.kick).unwrap();
-        self.frontend.set_vring_call(0, &self.call).unwrap();
-        self.frontend.set_vring_enable(0, true).unwrap();
+        self.frontend.set_vring_num(0, SIZE)?;
+        self.frontend.set_vring_base(0, 0)?;
+        self.frontend.set_vring_addr(0, &config)?;
+        self.frontend.set_vring_kick(0, &self.kick)?;
+        self.frontend.set_vring_call(0, &self.call)?;
+        self.frontend.set_vring_enable(0, true)
     }
 
     /// Give the daemon memory that it has written before, or new memory, for what is in flight.
@@ -213,9 +220,9 @@ impl Rogue {
     }
 }
 
-/// A descriptor of something that is no event counter.
-pub fn no_counter() -> EventFd {
-    let file = File::open("/dev/zero").unwrap();
-    // SAFETY: the descriptor was made just now, and is given away.
-    unsafe { EventFd::from_raw_fd(std::os::fd::IntoRawFd::into_raw_fd(file)) }
+/// Memory that another process can map.
+pub fn shared_memory(bytes: usize) -> MmapRegion<()> {
+    let file = File::from(rustix::fs::memfd_create("guest", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
+    file.set_len(bytes as u64).unwrap();
+    MmapRegion::from_file(FileOffset::new(file, 0), bytes).unwrap()
 }

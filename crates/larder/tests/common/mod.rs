@@ -8,6 +8,7 @@ pub mod daemon;
 pub mod disk;
 pub mod files;
 pub mod guest;
+pub mod hostile;
 pub mod kills;
 pub mod monitor;
 pub mod nbd;
