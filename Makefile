@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo test kills bench bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality fuzz soak lint doc
+.PHONY: build demo test kills bench bench-guest bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality fuzz soak lint doc
 
 build:
 	@scripts/install-deps.sh build
@@ -34,6 +34,14 @@ bench-vhost:
 	@scripts/install-deps.sh bench
 	cargo build --release --locked -p larder -p larder-export --bins --examples
 	/usr/bin/python3 bench/vhost.py
+
+# Larder, dm-cache and bcache inside one guest, on the same disks and requests: what each reads and writes where. TRACES=folder with msr_web_1.csv.gz and
+# arc_P3.lis.zst; without it the workloads are generated. In about half an hour.
+TRACES ?=
+bench-guest:
+	@scripts/install-deps.sh bench-guest
+	cargo build --release --locked -p larder
+	/usr/bin/python3 bench/guest_caches.py $(if $(TRACES),--traces $(TRACES))
 
 # What the engine itself costs, without devices: processor time for a hit, metadata written, memory for a block; then two engines at once.
 bench-engine:

@@ -2,6 +2,7 @@
 # A small guest for tests, out of Debian's packages: nothing is installed, no network is needed beyond apt's.
 #   scripts/guest.sh build DIR            make DIR/vmlinux and DIR/base.cpio, where they are not there yet
 #   scripts/guest.sh build-ublk DIR       the same with a kernel that has ublk, and DIR/qemu: a QEMU that boots it (both from backports)
+#   scripts/guest.sh build-caches DIR     the same with other caches of Linux (dm-cache, bcache), and nbd: for make bench-guest
 #   scripts/guest.sh initrd DIR JOB OUT [PROGRAM...]   an initramfs that runs the shell script JOB, then powers off; PROGRAMs are files of this host
 # Boot: qemu-system-x86_64 -accel tcg -kernel DIR/vmlinux -initrd OUT -append "console=ttyS0 quiet panic=-1"
 # The guest prints JOB-DONE and the script's result on its console.
@@ -188,6 +189,11 @@ PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 case "${1:-}" in
     build) build "$2" plain ;;
     build-ublk) build "$2" ublk ;;
+    build-caches)
+        programs="$programs dmsetup make-bcache nbd-client"
+        modules="$modules dm-mod dm-cache dm-cache-smq bcache nbd"
+        build "$2" plain
+        ;;
     initrd) shift; initrd "$@" ;;
-    *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
