@@ -22,7 +22,9 @@ build() {
     mkdir -p "$out"
     exec 9>"$out/lock"
     flock 9
-    [ ! -e "$out/done" ] || return 0
+    # What another version of this script made lacks something.
+    version_of_this=$(sha256sum < "$0")
+    [ "$(cat "$out/done" 2>/dev/null)" != "$version_of_this" ] || return 0
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     if [ "$kind" = ublk ]; then
@@ -67,7 +69,7 @@ build() {
     init > "$root/init"
     chmod +x "$root/init"
     (cd "$root" && find . | cpio -o -H newc --quiet) > "$out/base.cpio"
-    touch "$out/done"
+    echo "$version_of_this" > "$out/done"
 }
 
 # Ask a state of apt's own that knows Debian's backports as well, from the mirror that this host uses. The system's stays as it is.

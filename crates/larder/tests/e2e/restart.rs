@@ -115,14 +115,14 @@ fn a_restart_takes_nothing_from_who_held_most() {
     larder.stop();
 }
 
-/// A volume of another size, and one whose file was replaced by another of the same name and size.
+/// A volume that has shrunk, and one whose file was replaced by another of the same name and size.
 #[test]
 fn what_is_cached_of_another_disk_is_dropped() {
     let larder = two_tenants().start();
     warm_up(&larder);
     let setup = larder.stop();
-    let grown = File::options().write(true).open(setup.backing("a0")).expect("the backing");
-    grown.set_len(9 * MIB).expect("a longer backing");
+    let shorter = File::options().write(true).open(setup.backing("a0")).expect("the backing");
+    shorter.set_len(7 * MIB).expect("a shorter backing");
     let larder = setup.start();
     assert_eq!(warm_blocks(&larder), [0, HOT, HOT]);
     assert!(larder.log().contains("300 are dropped"), "{}", larder.log());

@@ -142,6 +142,13 @@ zeroes 1 2 && zeroes 4 1 || fail "there is data where it was discarded"
 zeroes 0 1 && fail "what was not discarded is gone"
 zeroes 3 1 && fail "what was not discarded is gone"
 
+# A volume grows while it is served: this kernel's device keeps its size, which is told.
+truncate -s 64M other.img
+larder volume resize other --socket larder.sock 2> told || fail resize
+grep -q 'its block device keeps its size: the kernel cannot' told || fail "nothing is told of the device"
+larder status --json --socket larder.sock | tr -d ' ' | grep -q '"size_bytes":67108864' || fail "the volume has not grown"
+[ "$(cat /sys/block/$(basename $(readlink /dev/larder/other))/size)" = 98304 ] || fail "the device has another size"
+
 # A device stays for a program that has it open, and for a loop device on it.
 sleep 1000 < /dev/larder/other &
 holder=$!
