@@ -89,8 +89,7 @@ fn held_blocks(config: &Config, volumes: &[Volume], recovered: &Recovered) -> Ve
     let of_number: BTreeMap<u16, usize> = owners
         .zip(volumes)
         .filter_map(|(owner, volume)| {
-            let known =
-                recovered.volumes().volumes.iter().find(|known| known.is_again(volume, block_bytes))?;
+            let known = recovered.volumes().again(volume, block_bytes)?;
             Some((known.id, owner))
         })
         .collect();

@@ -1,6 +1,6 @@
 //! Going on with a cache that was recovered.
 //!
-//! Volumes are found again by name, identity and size ([`Volume::is_again`]): one that differs is another volume. What is mapped of others is freed: while
+//! Volumes are found again by name, identity and size ([`VolumeTable::again`]): one that differs is another volume. What is mapped of others is freed: while
 //! they are not here anyone may write to their backings. First the device is flushed, so that all that recovery has read is durable; then
 //! comes the superblock of the session, which says so. Guests wait for both.
 
@@ -289,15 +289,16 @@ fn number(recovered: &Recovered, volumes: Vec<Volume>) -> (VolumeTable, Vec<u16>
     let mut table: BTreeMap<u16, Volume> = old.volumes.iter().map(|v| (v.id, v.clone())).collect();
     let mut numbers = Vec::new();
     for volume in volumes {
-        let known = old
-            .volumes
-            .iter()
-            .find(|known| known.is_again(&volume, block_bytes) && !numbers.contains(&known.id));
+        let known = old.again(&volume, block_bytes).filter(|known| !numbers.contains(&known.id));
         // There are fewer volumes than numbers, or the table has no room.
         let unused =
             || (0..=u16::MAX).find(|id| !table.contains_key(id) && !in_use.contains(id)).unwrap_or(0);
         let id = known.map_or_else(unused, |known| known.id);
         numbers.push(id);
+        // What this volume was with another size it never is again: guests write past what is still mapped of that.
+        let was = |other: &Volume| (&other.name, &other.identity) == (&volume.name, &volume.identity);
+        let former = table.iter_mut().filter(|(other, known)| **other != id && was(known));
+        former.for_each(|(_, known)| known.identity.clear());
         let bytes = volume.bytes;
         // One that has grown has its new size from here on.
         table.entry(id).or_insert(Volume { id, ..volume }).bytes = bytes;

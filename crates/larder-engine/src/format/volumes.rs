@@ -73,6 +73,16 @@ pub enum VolumeTableError {
 }
 
 impl VolumeTable {
+    /// What is known of a volume, if it is here again: with the size that it had, else the only one that may have grown into it.
+    pub fn again(&self, volume: &Volume, block_bytes: u32) -> Option<&Volume> {
+        let mut found = self.volumes.iter().filter(|known| known.is_again(volume, block_bytes));
+        let same = self
+            .volumes
+            .iter()
+            .find(|known| known.bytes == volume.bytes && known.is_again(volume, block_bytes));
+        same.or_else(|| found.next().filter(|_| found.next().is_none()))
+    }
+
     /// The volume of this number.
     pub fn get(&self, id: u16) -> Option<&Volume> {
         self.volumes.binary_search_by_key(&id, |volume| volume.id).ok().map(|at| &self.volumes[at])
@@ -203,6 +213,17 @@ mod tests {
             assert!(with(vague, 8192).is_again(&with(vague, 8192), 4096));
             assert!(!with(vague, 8192).is_again(&with(vague, 16_384), 4096), "any disk may be there");
         }
+    }
+
+    #[test]
+    fn of_several_that_a_volume_may_have_been_only_one_of_its_size_is_it() {
+        let with = |id, bytes| Volume { bytes, identity: "/srv/v [inode 7]".into(), ..volume(id, "v") };
+        let table = |volumes| VolumeTable { generation: 1, volumes };
+        let one = table(vec![with(3, 8192)]);
+        assert_eq!(one.again(&with(0, 16_384), 4096).map(|known| known.id), Some(3));
+        let two = table(vec![with(1, 12_288), with(3, 8192)]);
+        assert_eq!(two.again(&with(0, 16_384), 4096), None);
+        assert_eq!(two.again(&with(0, 8192), 4096).map(|known| known.id), Some(3));
     }
 
     #[test]
