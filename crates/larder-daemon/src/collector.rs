@@ -1,10 +1,8 @@
 //! Putting the status together from what the reactors and the loop tell.
 
-use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use larder_export::ublk::{UblkStanding, UblkState};
 use larder_io::{DeviceStats, DrainCommand, Handle, ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
 use thiserror::Error;
 
@@ -42,8 +40,6 @@ pub struct Collector<C> {
     view: SharedView,
     /// What a cache device that failed alone has.
     pub loss: SharedLoss,
-    /// How the block devices stand, by their volumes' names.
-    pub ublk: BTreeMap<String, UblkState>,
     started: Instant,
 }
 
@@ -66,7 +62,6 @@ impl<C> Collector<C> {
             warm_blocks,
             view,
             loss: SharedLoss::default(),
-            ublk: BTreeMap::new(),
             started: Instant::now(),
         }
     }
@@ -95,23 +90,7 @@ impl<C> Collector<C> {
             loss: loss.as_ref(),
             uptime: self.started.elapsed(),
         };
-        let mut status = parts.status();
-        status
-            .tenants
-            .iter_mut()
-            .flat_map(|tenant| &mut tenant.volumes)
-            .for_each(|volume| self.tell_ublk(volume));
-        Ok(status)
-    }
-
-    /// What there is to tell of a volume's block device.
-    fn tell_ublk(&self, volume: &mut VolumeStatus) {
-        match self.ublk.get(&volume.name).map(UblkState::get) {
-            None => {}
-            Some(UblkStanding::Starting) => volume.ublk_problem = Some("it is being made".into()),
-            Some(UblkStanding::Served(place)) => volume.ublk = Some(place.path().display().to_string()),
-            Some(UblkStanding::Absent(why)) => volume.ublk_problem = Some(why),
-        }
+        Ok(parts.status())
     }
 
     /// The places of the tenants, in the order of the configuration.
@@ -311,6 +290,7 @@ fn volume_status(
         backing: config.backing.to_string(),
         export: config.export_uri().map(|uri| uri.to_string()),
         vhost_user: config.vhost_user.as_ref().map(|path| path.display().to_string()),
+        // What the reactors do not know is filled in by who does.
         ublk: None,
         ublk_problem: None,
         size_bytes: now.info.bytes,
@@ -321,7 +301,6 @@ fn volume_status(
         dirty_bytes: u64::from(now.dirty_blocks) * u64::from(block_bytes),
         draining: now.draining.as_str().into(),
         quiet: now.quiet,
-        // What the reactors do not know is filled in by who does.
         migrating: false,
         clients: 0,
         slow_cache: now.slow_cache,

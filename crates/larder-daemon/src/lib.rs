@@ -10,6 +10,7 @@ pub mod collector;
 pub mod config;
 pub mod control;
 pub mod control_socket;
+mod durable_file;
 pub mod epoch;
 pub mod keeper;
 pub mod loss;

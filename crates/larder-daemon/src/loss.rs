@@ -5,8 +5,7 @@
 //! trusted, since guests have written past them and the device may not have heard of it; and without that cache the volumes that it names are not what their
 //! guests wrote, so nothing is served.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,6 +13,7 @@ use larder_engine::SessionMark;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::durable_file;
 use crate::units::HumanSize;
 
 /// The cache that is gone, and what it alone has.
@@ -94,12 +94,7 @@ impl Loss {
     /// # Errors
     /// Where it cannot be read, or is none.
     pub fn load(path: &Path) -> Result<Option<Self>, LossError> {
-        let failed = |source| LossError { path: path.into(), action: "read", source };
-        match fs::read(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed(error)),
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| failed(error.into())),
-        }
+        durable_file::load(path).map_err(|source| LossError { path: path.into(), action: "read", source })
     }
 
     /// Write it, durably, in place of what was there.
@@ -107,27 +102,17 @@ impl Loss {
     /// # Errors
     /// Where that fails; what was there is still there.
     pub fn save(&self, path: &Path) -> Result<(), LossError> {
-        let write = || {
-            let folder = folder_of(path);
-            fs::create_dir_all(folder)?;
-            let beside = path.with_extension("new");
-            let mut file = File::create(&beside)?;
-            serde_json::to_writer_pretty(&mut file, self)?;
-            file.write_all(b"\n")?;
-            file.sync_all()?;
-            fs::rename(&beside, path)?;
-            File::open(folder)?.sync_all()
-        };
-        write().map_err(|source| LossError { path: path.into(), action: "write", source })
+        durable_file::save(path, self).map_err(|source| LossError {
+            path: path.into(),
+            action: "write",
+            source,
+        })
     }
 
     /// Everything is there again.
     pub fn remove(path: &Path) {
-        match fs::remove_file(path).and_then(|()| File::open(folder_of(path))?.sync_all()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(path = %path.display(), %error, "cannot remove the file: the next start takes the cache for one that was given up, and is cold");
-            }
-            _ => {}
+        if let Err(error) = durable_file::remove(path) {
+            tracing::warn!(path = %path.display(), %error, "cannot remove the file: the next start takes the cache for one that was given up, and is cold");
         }
     }
 
@@ -141,13 +126,6 @@ impl Loss {
                 "the volume has failed: {bytes} in {ranges} ranges are on the cache device alone; requests are refused until it is back"
             );
         }
-    }
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
     }
 }
 
@@ -171,6 +149,7 @@ impl SharedLoss {
 mod tests {
     use super::*;
     use larder_engine::format::Uuid;
+    use std::fs;
 
     fn example() -> Loss {
         let mark = SessionMark { uuid: Uuid([0xab; 16]), session: 7, record: 99 };

@@ -5,12 +5,13 @@
 //! this daemon may die while the guest leaves: the next one serves such a volume without what the cache still holds of it.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use thiserror::Error;
+
+use crate::durable_file;
 
 /// The file cannot be read or written.
 #[derive(Debug, Error)]
@@ -34,13 +35,10 @@ impl Migrations {
     /// # Errors
     /// Where it cannot be read, or is none.
     pub fn load(path: PathBuf) -> Result<Self, MigrationError> {
-        let failed = |source| MigrationError { path: path.clone(), action: "read", source };
-        let names = match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeSet::new(),
-            Err(error) => return Err(failed(error)),
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| failed(error.into()))?,
-        };
-        Ok(Self { path, names: Mutex::new(names) })
+        let loaded = durable_file::load(&path);
+        let names: Option<_> =
+            loaded.map_err(|source| MigrationError { path: path.clone(), action: "read", source })?;
+        Ok(Self { path, names: Mutex::new(names.unwrap_or_default()) })
     }
 
     /// Their names.
@@ -62,36 +60,21 @@ impl Migrations {
         let mut changed = names.clone();
         let new = if on { changed.insert(name.to_owned()) } else { changed.remove(name) };
         if new {
-            write(&self.path, &changed).map_err(|source| {
-                let path = self.path.clone();
-                MigrationError { path, action: "write", source }
-            })?;
+            let written = match changed.is_empty() {
+                true => durable_file::remove(&self.path),
+                false => durable_file::save(&self.path, &changed),
+            };
+            written.map_err(|source| MigrationError { path: self.path.clone(), action: "write", source })?;
             *names = changed;
         }
         Ok(())
     }
 }
 
-/// In place of what was there, durably; no file where there are no names.
-fn write(path: &Path, names: &BTreeSet<String>) -> io::Result<()> {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if names.is_empty() {
-        fs::remove_file(path)?;
-    } else {
-        fs::create_dir_all(folder)?;
-        let beside = path.with_extension("new");
-        let mut file = File::create(&beside)?;
-        serde_json::to_writer_pretty(&mut file, names)?;
-        file.write_all(b"\n")?;
-        file.sync_all()?;
-        fs::rename(&beside, path)?;
-    }
-    File::open(folder)?.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn names_outlive_the_process_until_they_are_taken_away() {

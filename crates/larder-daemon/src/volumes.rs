@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use larder_export::Users;
 use larder_export::nbd::ExportTable;
-use larder_export::ublk::{UblkPlace, UblkStanding};
+use larder_export::ublk::{UblkPlace, UblkStanding, UblkState};
 use larder_io::{DrainCommand, Handle, HandleError, VolumeError, VolumeInfo, VolumeSnapshot};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::collector::{Collector, Silent};
 use crate::control::{self, Draining, Refusal, VolumePlace, volume_places};
 use crate::migration::{MigrationError, Migrations};
-use crate::status::Status;
+use crate::status::{Status, VolumeStatus};
 
 /// How long a volume may take to become quiet, once it is drained.
 const QUIET_WITHIN: Duration = Duration::from_secs(10);
@@ -150,6 +150,8 @@ pub struct Exported {
     pub tables: Vec<Arc<ExportTable>>,
     /// The hypervisors of each volume that is served so, by its name.
     pub hypervisors: BTreeMap<String, Users>,
+    /// How the block devices of the volumes that are served so stand, likewise.
+    pub ublk: BTreeMap<String, UblkState>,
 }
 
 impl Exported {
@@ -157,6 +159,30 @@ impl Exported {
     pub fn clients(&self, name: &str) -> usize {
         let nbd: usize = self.tables.iter().filter_map(|table| table.connections(name)).sum();
         nbd + self.hypervisors.get(name).map_or(0, Users::count)
+    }
+
+    /// Wait until it is known of each block device how it stands, but not beyond `until`.
+    pub fn wait(&self, until: Instant) {
+        self.ublk.values().for_each(|state| drop(state.wait(until)));
+    }
+
+    /// The block device of a volume, if it is there.
+    fn block_device(&self, name: &str) -> Option<UblkPlace> {
+        match self.ublk.get(name)?.get() {
+            UblkStanding::Served(place) => Some(place),
+            UblkStanding::Starting | UblkStanding::Absent(_) => None,
+        }
+    }
+
+    /// What there is to tell of how a volume is reached, and by whom.
+    fn tell(&self, volume: &mut VolumeStatus) {
+        volume.clients = self.clients(&volume.name) as u64;
+        match self.ublk.get(&volume.name).map(UblkState::get) {
+            None => {}
+            Some(UblkStanding::Starting) => volume.ublk_problem = Some("it is being made".into()),
+            Some(UblkStanding::Served(place)) => volume.ublk = Some(place.path().display().to_string()),
+            Some(UblkStanding::Absent(why)) => volume.ublk_problem = Some(why),
+        }
     }
 }
 
@@ -181,7 +207,7 @@ impl<C> Volumes<C> {
         let mut status = self.collector.status()?;
         for volume in status.tenants.iter_mut().flat_map(|tenant| &mut tenant.volumes) {
             volume.migrating = self.migrations.has(&volume.name);
-            volume.clients = self.exported.clients(&volume.name) as u64;
+            self.exported.tell(volume);
         }
         Ok(status)
     }
@@ -213,8 +239,9 @@ impl<C> Volumes<C> {
         let VolumeInfo { bytes: to_bytes, .. } =
             answered(name, place.reactor, reactor.grow_volume(place.volume)?)?;
         self.exported.tables.iter().for_each(|table| table.resize(name, to_bytes));
+        let block_device = self.exported.block_device(name);
         let ublk_problem =
-            self.ublk(name).and_then(|place| place.resize(to_bytes).err()).map(|error| error.to_string());
+            block_device.and_then(|place| place.resize(to_bytes).err()).map(|error| error.to_string());
         tracing::info!(volume = name, from_bytes, to_bytes, "the volume has grown");
         Ok(Resized { from_bytes, to_bytes, ublk_problem })
     }
@@ -282,17 +309,9 @@ impl<C> Volumes<C> {
         Ok(reactor.drain(place.volume, DrainCommand::Off)?)
     }
 
-    /// The volume's block device, if it has one.
-    fn ublk(&self, name: &str) -> Option<UblkPlace> {
-        match self.collector.ublk.get(name)?.get() {
-            UblkStanding::Served(place) => Some(place),
-            UblkStanding::Starting | UblkStanding::Absent(_) => None,
-        }
-    }
-
     /// The backing has everything, and nobody is here.
     fn has_left(&self, name: &str, place: VolumePlace) -> Result<(), VolumeRefusal> {
-        let opened = self.ublk(name).is_some_and(|place| place.is_in_use());
+        let opened = self.exported.block_device(name).is_some_and(|place| place.is_in_use());
         let clients = self.exported.clients(name) + usize::from(opened);
         if clients > 0 {
             return Err(VolumeRefusal::InUse { name: name.into(), clients });

@@ -27,7 +27,7 @@ pub(super) struct ReactorPlan {
     vhost: Vec<Vec<VhostVolume>>,
     /// Those of each reactor.
     ublk: Vec<Vec<UblkVolume>>,
-    /// Known once [`ReactorPlan::frontends`] was called.
+    /// Whole once [`ReactorPlan::frontends`] was called.
     exported: Exported,
 }
 
@@ -116,15 +116,11 @@ impl ReactorPlan {
             }
             if config.ublk {
                 let (name, state) = (config.name.clone(), UblkState::default());
+                self.exported.ublk.insert(name.clone(), state.clone());
                 self.ublk[reactor].push(UblkVolume { name, backing: identity, volume, info, state });
             }
         }
         Ok(())
-    }
-
-    /// How the block devices stand, by their volumes' names.
-    pub fn ublk_states(&self) -> BTreeMap<String, UblkState> {
-        self.ublk.iter().flatten().map(|volume| (volume.name.clone(), volume.state.clone())).collect()
     }
 
     /// The frontend of each reactor. A listener for NBD belongs to the reactor of its first volume, which hands clients of the

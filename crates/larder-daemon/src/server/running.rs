@@ -24,7 +24,7 @@ use crate::loss::Loss;
 use crate::migration::Migrations;
 use crate::placement::{self, Place};
 use crate::units::HumanSize;
-use crate::volumes::{VolumeRefusal, Volumes};
+use crate::volumes::{Exported, VolumeRefusal, Volumes};
 
 /// How long reactors may take to finish what is in flight when the daemon stops: less than systemd waits (90 s).
 const STOP_WITHIN: Duration = Duration::from_secs(30);
@@ -36,6 +36,7 @@ const UBLK_WITHIN: Duration = Duration::from_secs(10);
 /// A daemon that serves.
 pub(super) struct Running {
     collector: Arc<Collector<ExportCommand>>,
+    exported: Exported,
     reactors: Vec<ReactorThread>,
     analyzer: JoinHandle<()>,
     control: ControlServer,
@@ -65,7 +66,6 @@ impl Running {
             // What the file says of the cache has been seen to: its clean blocks are gone, and its dirty ones are there.
             Loss::remove(&config.loss_file());
         }
-        let ublk = plan.ublk_states();
         let frontends = plan.frontends(nbd, &handles);
         let exported = plan.take_exported();
         let actuator = Box::new(ReactorActuator { reactors: handles.clone(), places: places.clone() });
@@ -77,9 +77,7 @@ impl Running {
         go_on_migrating(config, &places, &handles, &checked.migrations)?;
         let reactors = spawn(plan.builders, frontends, inboxes, &handles)?;
         let (blocks, data_bytes) = (cache.blocks(), cache.data_bytes());
-        let mut collector = Collector::new(config.clone(), blocks, places, warm, handles, view);
-        collector.ublk = ublk;
-        let collector = Arc::new(collector);
+        let collector = Arc::new(Collector::new(config.clone(), blocks, places, warm, handles, view));
         let (keeper, keeper_thread) = match Keeper::new(Arc::clone(&collector), cache, known).start() {
             Ok(started) => started,
             Err(source) => {
@@ -87,7 +85,7 @@ impl Running {
                 return Err(ServeError::Os { action: "start the keeper of the cache device", source });
             }
         };
-        let volumes = Volumes::new(Arc::clone(&collector), exported, checked.migrations);
+        let volumes = Volumes::new(Arc::clone(&collector), exported.clone(), checked.migrations);
         let control = match control.serve(answers(&collector, keeper, volumes)) {
             Ok(control) => control,
             Err(source) => {
@@ -95,15 +93,23 @@ impl Running {
                 return Err(ServeError::Os { action: "start the control socket's thread", source });
             }
         };
-        Ok(Self { collector, reactors, analyzer, control, keeper: keeper_thread, blocks, data_bytes })
+        Ok(Self {
+            collector,
+            exported,
+            reactors,
+            analyzer,
+            control,
+            keeper: keeper_thread,
+            blocks,
+            data_bytes,
+        })
     }
 
     /// Tell in the log where everything is.
     pub fn announce(&self) {
         let config = &self.collector.config;
         // What waits for "ready" may mount them. How each went is in the log already.
-        let until = Instant::now() + UBLK_WITHIN;
-        self.collector.ublk.values().for_each(|state| drop(state.wait(until)));
+        self.exported.wait(Instant::now() + UBLK_WITHIN);
         for tenant in &config.tenants {
             for volume in &tenant.volumes {
                 let nbd = volume.export_uri().map(|uri| uri.to_string());

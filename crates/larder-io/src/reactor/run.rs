@@ -146,6 +146,9 @@ impl<F: Frontend> Reactor<F> {
         if usize::from(volume.0) >= driver.volumes.len() {
             return tracing::warn!(?volume, "a command for a volume that this reactor does not have");
         }
+        if self.volumes.note_drain(volume, how) {
+            return;
+        }
         match how {
             DrainCommand::Once => driver.engine.drain_once(volume),
             DrainCommand::On => driver.engine.drain(volume, true),

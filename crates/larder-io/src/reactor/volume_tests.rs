@@ -1,8 +1,8 @@
 //! What is done to a volume in use, on real files: it grows, is quiet, is forgotten.
 
 use super::tests::{LONG, MIB, Rig, file, pattern};
-use crate::mailbox::VolumeError;
-use larder_engine::{GrowError, IoError, RequestKind, VolumeId};
+use crate::mailbox::{DrainCommand, VolumeError};
+use larder_engine::{Drain, GrowError, IoError, RequestKind, VolumeId};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,24 @@ fn a_quiet_volume_does_not_change_until_it_is_thawed() {
     writes.into_iter().chain([cleared]).for_each(|answer| drop(told(answer).unwrap()));
     assert_eq!(rig.read(0, 4096).unwrap(), pattern(4, 4096), "in the order in which they came");
     assert!(!told(rig.handle.thaw(VOLUME).unwrap()));
+    rig.stop().unwrap();
+}
+
+#[test]
+fn who_drains_a_volume_that_is_quiet_finds_it_drained_when_it_is_not_any_more() {
+    let (_file, backing) = file(".", MIB);
+    let rig = Rig::new(".", backing);
+    let draining = || rig.snapshot().volumes[0].draining;
+    quiesce(&rig, LONG).unwrap();
+    rig.handle.drain(VOLUME, DrainCommand::On).unwrap();
+    assert!(told(rig.handle.thaw(VOLUME).unwrap()));
+    rig.write(0, &pattern(1, 4096)).unwrap();
+    rig.wait_until(|snapshot| snapshot.volumes[0].draining == Drain::Done, "it is not drained");
+    quiesce(&rig, LONG).unwrap();
+    rig.handle.drain(VOLUME, DrainCommand::Off).unwrap();
+    assert_eq!(draining(), Drain::Done, "as long as it is quiet");
+    assert!(told(rig.handle.thaw(VOLUME).unwrap()));
+    assert_eq!(draining(), Drain::Off);
     rig.stop().unwrap();
 }
 

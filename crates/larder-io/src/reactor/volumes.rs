@@ -7,12 +7,12 @@
 use super::run::Reactor;
 use super::stop::Phase;
 use crate::frontend::{Frontend, VolumeInfo};
-use crate::mailbox::VolumeError;
+use crate::mailbox::{DrainCommand, VolumeError};
 use larder_engine::{Drain, VolumeId};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// How long a growth or a dropping may take: each is a few writes to the cache device.
+/// How long a dropping may take: it is a few writes to the cache device.
 const DONE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Something to be told of its end. Nobody may be there to hear it.
@@ -26,11 +26,11 @@ pub(super) struct Volumes {
     quiet: Vec<Quiet>,
 }
 
+/// It ends when the engine has it, or the cache device fails: nothing else would tell the frontend of a size that comes late.
 #[derive(Debug)]
 struct Growing {
     volume: VolumeId,
     bytes: u64,
-    until: Instant,
     answer: Answer<VolumeInfo>,
 }
 
@@ -45,7 +45,7 @@ struct Forgetting {
 struct Quiet {
     volume: VolumeId,
     stage: Stage,
-    /// The volume was being drained before.
+    /// The volume is to be drained also when it is not quiet any more: it was before, or somebody has asked for it since.
     drained: bool,
     until: Instant,
     /// How long it stays quiet.
@@ -68,6 +68,18 @@ impl Volumes {
         !(self.growing.is_empty() && self.forgetting.is_empty() && self.quiet.is_empty())
     }
 
+    /// A volume is to be drained, or not. True if it is quiet, or about to be, and drained for that: then what is asked holds from its end on. It must not
+    /// become dirty with that end if somebody relies on its being drained.
+    pub fn note_drain(&mut self, volume: VolumeId, how: DrainCommand) -> bool {
+        let Some(quiet) = self.quiet.iter_mut().find(|quiet| quiet.volume == volume) else { return false };
+        match how {
+            DrainCommand::Once => {}
+            DrainCommand::On => quiet.drained = true,
+            DrainCommand::Off => quiet.drained = false,
+        }
+        true
+    }
+
     /// True if the volume is quiet.
     pub fn is_quiet(&self, volume: VolumeId) -> bool {
         self.quiet.iter().any(|quiet| quiet.volume == volume && matches!(quiet.stage, Stage::Quiet))
@@ -85,8 +97,7 @@ impl<F: Frontend> Reactor<F> {
         driver.act(lane);
         match began {
             Ok(bytes) => {
-                let until = Instant::now() + DONE_WITHIN;
-                self.volumes.growing.push(Growing { volume, bytes, until, answer });
+                self.volumes.growing.push(Growing { volume, bytes, answer });
             }
             Err(error) => _ = answer.send(Err(error)),
         }
@@ -180,18 +191,17 @@ impl<F: Frontend> Reactor<F> {
     }
 
     fn go_on_growing(&mut self) {
-        let now = Instant::now();
         for growing in std::mem::take(&mut self.volumes.growing) {
-            let Growing { volume, bytes, until, answer } = growing;
+            let Growing { volume, bytes, answer } = growing;
             let driver = &mut self.cx.driver;
             if driver.engine.volume_bytes(volume) == bytes {
                 let info = driver.set_bytes(volume, bytes);
                 self.frontend.resized(&mut self.cx, volume, info);
                 _ = answer.send(Ok(info));
-            } else if now >= until || driver.engine.cache_failed() {
+            } else if driver.engine.cache_failed() {
                 _ = answer.send(Err(VolumeError::Slow));
             } else {
-                self.volumes.growing.push(Growing { volume, bytes, until, answer });
+                self.volumes.growing.push(Growing { volume, bytes, answer });
             }
         }
     }
