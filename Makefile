@@ -1,6 +1,9 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
 .PHONY: build demo test kills bench bench-guest bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality fuzz soak lint doc
 
+# Where cargo puts what it builds.
+RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
+
 build:
 	@scripts/install-deps.sh build
 	cargo build --release --locked
@@ -9,7 +12,7 @@ build:
 demo:
 	@scripts/install-deps.sh demo
 	cargo build --release --locked
-	/usr/bin/python3 demo/demo.py
+	/usr/bin/python3 demo/demo.py --larder $(RELEASE)/larder
 
 # All tests: units, properties, known answers, and the real clients end to end.
 test:
@@ -26,14 +29,14 @@ kills:
 bench:
 	@scripts/install-deps.sh bench
 	cargo build --release --locked
-	/usr/bin/python3 bench/nbd.py
-	/usr/bin/python3 bench/writeback.py
+	/usr/bin/python3 bench/nbd.py --larder $(RELEASE)/larder
+	/usr/bin/python3 bench/writeback.py --larder $(RELEASE)/larder
 
 # vhost-user-blk beside qemu-storage-daemon, without a guest.
 bench-vhost:
 	@scripts/install-deps.sh bench
 	cargo build --release --locked -p larder -p larder-export --bins --examples
-	/usr/bin/python3 bench/vhost.py
+	/usr/bin/python3 bench/vhost.py --larder $(RELEASE)/larder --load $(RELEASE)/examples/vhost_load
 
 # Larder, dm-cache and bcache inside one guest, on the same disks and requests: what each reads and writes where. TRACES=folder with msr_web_1.csv.gz and
 # arc_P3.lis.zst; without it the workloads are generated. In about half an hour.
@@ -41,7 +44,7 @@ TRACES ?=
 bench-guest:
 	@scripts/install-deps.sh bench-guest
 	cargo build --release --locked -p larder
-	/usr/bin/python3 bench/guest_caches.py $(if $(TRACES),--traces $(TRACES))
+	/usr/bin/python3 bench/guest_caches.py --larder $(RELEASE)/larder $(if $(TRACES),--traces $(TRACES))
 
 # What the engine itself costs, without devices: processor time for a hit, metadata written, memory for a block; then two engines at once.
 bench-engine:
@@ -54,14 +57,14 @@ bench-engine:
 bench-endurance:
 	@scripts/install-deps.sh test
 	cargo build --release --locked
-	/usr/bin/python3 bench/endurance.py
+	/usr/bin/python3 bench/endurance.py --larder $(RELEASE)/larder
 
 # How long a start takes to read the metadata of a full cache of GIB (1024 by default, which take 10 GiB of disk and 5 GiB of memory), by the daemon's code.
 GIB ?= 1024
 bench-recovery:
 	@scripts/install-deps.sh build
 	cargo build --release --locked -p larder-io --example recovery
-	target/release/examples/recovery $(GIB) target
+	$(RELEASE)/examples/recovery $(GIB) $(RELEASE)/..
 
 # Replacement policies beside libCacheSim's: accesses per second, as ratios, and memory. In about ten minutes.
 bench-sim:

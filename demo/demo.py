@@ -260,6 +260,8 @@ def main():
     parser.add_argument("--cache", type=int, default=16, help="MiB")
     parser.add_argument("--epoch", type=int, default=10, help="seconds")
     options = parser.parse_args()
+    if not os.path.exists(options.larder):
+        sys.exit(f"error: there is no {options.larder}\nhelp: `make demo` builds it, or name one with --larder")
     folder = os.path.abspath(options.folder)
     empty_folder(folder)
 
