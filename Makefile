@@ -50,8 +50,8 @@ bench-guest:
 bench-engine:
 	@scripts/install-deps.sh build
 	cargo build --release --locked -p larder-engine --example engine_cost
-	target/release/examples/engine_cost
-	target/release/examples/engine_cost 262144 2
+	$(RELEASE)/examples/engine_cost
+	$(RELEASE)/examples/engine_cost 262144 2
 
 # What the SSD gets under write-back besides the guest's data, counted by the device. Takes root, for a loop device.
 bench-endurance:
