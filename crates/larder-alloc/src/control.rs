@@ -319,9 +319,10 @@ impl ControlLoop {
         let (Some(gate), Some(pace)) = (&mut self.gate, &self.pace) else { return };
         let write = |position: &Position| position.present.then_some(position.decision.mode.write);
         let writes: Vec<_> = self.positions.iter().map(write).collect();
+        let rate = pace.rate(now, self.config.epoch_seconds);
         // By then all that the cache holds has been written over.
-        let stay = f64::from(self.config.cache_blocks) / pace.even().max(f64::MIN_POSITIVE);
-        gate.price(now, pace.rate(now, self.config.epoch_seconds), stay, FADE, &writes);
+        let stay = f64::from(self.config.cache_blocks) / rate.max(f64::MIN_POSITIVE);
+        gate.price(now, rate, stay, FADE, &writes);
     }
 
     /// Blocks that may be written to the SSD at `now`, for those who write many at once.

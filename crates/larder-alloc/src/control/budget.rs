@@ -68,11 +68,6 @@ impl Pace {
         }
     }
 
-    /// Blocks per second that may be written in the mean.
-    pub(super) fn even(&self) -> f64 {
-        self.blocks / self.period
-    }
-
     /// When the period ends.
     pub(super) fn period_end(&self) -> f64 {
         self.began + self.period

@@ -1,16 +1,18 @@
 //! What deserves to be written to the SSD, where its writes are limited.
 //!
 //! A block written to the SSD saves time, how much depends on whose it is and on the kind of request ([`Kind`]): a write of one block that the SSD takes saves nearly as much as one of a
-//! hundred, and costs the SSD a hundredth. So each kind of each tenant's requests has a worth, in seconds saved for a block written ([`Ledger`]), and there is one price for all:
+//! hundred, and costs the SSD a hundredth; one that goes on where another ended saves little, since the backing takes it nearly as fast; a block that was accessed often will be so again. So each kind of each tenant's requests has a worth, in seconds saved for a block written ([`Ledger`]), and there is one price for all:
 //! what is worth less goes past the SSD. The price is such that what is offered just uses up what may be written; of the kind that is worth just the price a part enters.
 
 use super::ServedBy;
 use crate::{Latencies, WritePolicy};
 use ledger::{KINDS, Ledger};
 use seen::Seen;
+use streams::Streams;
 
 mod ledger;
 mod seen;
+mod streams;
 
 pub use ledger::Kind;
 
@@ -42,6 +44,8 @@ pub(super) struct Gate {
     ledgers: Vec<Ledger>,
     doors: Vec<Door>,
     seen: Seen,
+    /// By tenant.
+    streams: Vec<Streams>,
     nominal: Latencies,
     /// Seconds of the first age that is told apart.
     unit: f64,
@@ -53,6 +57,7 @@ impl Gate {
             ledgers: vec![Ledger::new(unit, 0.0); tenants],
             doors: vec![Door::OPEN; tenants],
             seen: Seen::new(cache_blocks),
+            streams: vec![Streams::default(); tenants],
             nominal,
             unit,
         }
@@ -67,8 +72,10 @@ impl Gate {
 
     /// A request for these blocks: of which kind it is, and whether what misses of it may enter.
     pub(super) fn ask(&mut self, tenant: usize, write: bool, keys: &[u64], now: f64) -> (Kind, bool) {
-        let known = keys.iter().filter(|&&key| self.seen.see(key)).count();
-        let kind = Kind::of(write, keys.len(), 2 * known > keys.len());
+        let levels: usize = keys.iter().map(|&key| self.seen.see(key)).sum();
+        let level = (levels + keys.len() / 2) / keys.len().max(1);
+        let sequential = self.streams.get_mut(tenant).is_some_and(|streams| streams.go_on(keys));
+        let kind = Kind::of(write, keys.len(), sequential, level);
         if let Some(ledger) = self.ledgers.get_mut(tenant) {
             ledger.observe(kind, keys, now);
         }
@@ -109,9 +116,10 @@ impl Gate {
         offers.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut left = rate;
         for (worth, at, kind, offered) in offers {
-            let share = match worth > 0.0 {
+            // What is worth less than the price stays out, though nothing of that kind was offered lately.
+            let share = match worth > 0.0 && left > 0.0 {
                 true if offered > left => left / offered,
-                worthy => f64::from(u8::from(worthy)),
+                enters => f64::from(u8::from(enters)),
             };
             left = (left - offered * share).max(0.0);
             self.doors[at].open[kind.index()] = share;
@@ -119,7 +127,10 @@ impl Gate {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.seen.memory_bytes() + self.ledgers.iter().map(Ledger::memory_bytes).sum::<usize>()
+        self.seen.memory_bytes()
+            + self.ledgers.iter().map(Ledger::memory_bytes).sum::<usize>()
+            + self.doors.capacity() * size_of::<Door>()
+            + self.streams.capacity() * size_of::<Streams>()
     }
 }
 

@@ -8,41 +8,49 @@
 use std::collections::BTreeMap;
 
 use super::super::ServedBy;
-use super::seen::spread;
+use super::seen::{LEVELS, spread};
 use crate::{Latencies, WritePolicy};
 
 /// Sizes that are told apart: 1, 2, up to 4, up to 8 … blocks.
 const SIZES: usize = 8;
 
 /// Kinds of requests.
-pub(super) const KINDS: usize = SIZES * 4;
+pub(super) const KINDS: usize = 2 * SHAPES * LEVELS;
 
-/// What a request is like: a read or a write, of about so many blocks, most of which were accessed lately or not.
+/// Sizes, each of requests that go on where another one ended and of those that do not: what devices take depends on that.
+const SHAPES: usize = SIZES * 2;
+
+/// What a request is like: a read or a write, of about so many blocks, that goes on where another one ended or not, of blocks that were accessed so often lately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
     write: bool,
     size: u8,
-    seen: bool,
+    sequential: bool,
+    level: u8,
 }
 
 impl Kind {
-    pub(super) fn of(write: bool, blocks: usize, seen: bool) -> Self {
+    pub(super) fn of(write: bool, blocks: usize, sequential: bool, level: usize) -> Self {
         let size = blocks.max(1).next_power_of_two().trailing_zeros().min(SIZES as u32 - 1);
-        Self { write, size: size as u8, seen }
+        Self { write, size: size as u8, sequential, level: level.min(LEVELS - 1) as u8 }
     }
 
     /// All kinds, in the order of their indices.
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        let size = |at: usize| (at / 2 % SIZES) as u8;
-        (0..KINDS).map(move |at| Self { write: at >= KINDS / 2, size: size(at), seen: at % 2 == 1 })
+        (0..KINDS).map(|at| Self {
+            write: at >= KINDS / 2,
+            size: (at / LEVELS / 2 % SIZES) as u8,
+            sequential: at / LEVELS % 2 == 1,
+            level: (at % LEVELS) as u8,
+        })
     }
 
     pub(super) fn index(self) -> usize {
-        usize::from(self.write) * 2 * SIZES + usize::from(self.size) * 2 + usize::from(self.seen)
+        (usize::from(self.write) * SHAPES + self.shape()) * LEVELS + usize::from(self.level)
     }
 
-    fn size(self) -> usize {
-        self.size.into()
+    fn shape(self) -> usize {
+        usize::from(self.size) * 2 + usize::from(self.sequential)
     }
 }
 
@@ -78,7 +86,7 @@ struct Age {
 /// A block of the sample: of what kind its last access was, and when.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    kind: u8,
+    kind: u16,
     since: f64,
 }
 
@@ -106,8 +114,8 @@ pub(super) struct Ledger {
     counts: Vec<Count>,
     /// Seconds in which that was counted.
     seconds: f64,
-    /// By what served them ([`ServedBy`]) and size.
-    took: [[Took; SIZES]; 4],
+    /// By what served them ([`ServedBy`]) and shape.
+    took: [[Took; SHAPES]; 4],
     /// Blocks that the SSD took in place of the backing, and seconds that requests waited since dirty blocks had to leave.
     taken: f64,
     waited: f64,
@@ -118,8 +126,8 @@ pub(super) struct Ledger {
     unit: f64,
     /// Until when the lives of the sample are counted.
     counted: f64,
-    /// What a block of a read saves if it is resident, by size of the request.
-    read_saves: [f64; SIZES],
+    /// What a block of a read saves if it is resident, by shape of the request.
+    read_saves: [f64; SHAPES],
     /// What is saved by the reads to come of a block that is resident after a request, by kind.
     later: [f64; KINDS],
     worth: [f64; KINDS],
@@ -138,7 +146,7 @@ impl Ledger {
             limit: u64::MAX,
             unit,
             counted: now,
-            read_saves: [0.0; SIZES],
+            read_saves: [0.0; SHAPES],
             later: [0.0; KINDS],
             worth: [0.0; KINDS],
         }
@@ -163,21 +171,21 @@ impl Ledger {
 
     /// A block of the sample is accessed: the life that its last access gave it ends, and another begins.
     fn look(&mut self, kind: Kind, key: u64, now: f64) {
-        let known = self.sample.insert(key, Known { kind: kind.index() as u8, since: now });
+        let known = self.sample.insert(key, Known { kind: kind.index() as u16, since: now });
         let Some(Known { kind: before, since }) = known else { return };
         let age = age(since, now, self.unit);
         let life = &mut self.counts[usize::from(before)].lives[age];
         life.lived += now - since.max(self.counted);
         life.ended += 1.0;
         if !kind.write {
-            life.saved += self.read_saves[kind.size()] + LATER * self.later[kind.index()];
+            life.saved += self.read_saves[kind.shape()] + LATER * self.later[kind.index()];
         }
     }
 
     /// A request was served: so many blocks were written to the SSD, or would have been.
     pub(super) fn served(&mut self, kind: Kind, by: ServedBy, offered: u64, seconds: f64) {
         self.counts[kind.index()].offered += offered as f64;
-        let took = &mut self.took[by as usize][kind.size()];
+        let took = &mut self.took[by as usize][kind.shape()];
         took.requests += 1.0;
         took.seconds += seconds;
         self.taken += if by == ServedBy::CachedWrite { offered as f64 } else { 0.0 };
@@ -201,17 +209,17 @@ impl Ledger {
         let wait = self.waited / self.taken.max(1.0);
         let at_once = matches!(write, WritePolicy::WriteBack | WritePolicy::WriteOnly);
         for kind in Kind::all() {
-            let (at, size) = (kind.index(), kind.size());
+            let (at, shape) = (kind.index(), kind.shape());
             let Count { requests, blocks, lives, .. } = &self.counts[at];
-            let blocks = if *requests > 0.0 { blocks / requests } else { (1u64 << size) as f64 };
+            let blocks = if *requests > 0.0 { blocks / requests } else { (1u64 << kind.size) as f64 };
             let saves = match kind.write {
                 true => {
-                    self.takes(ServedBy::BackingWrite, size, nominal.backing_write)
-                        - self.takes(ServedBy::CachedWrite, size, nominal.cached_write)
+                    self.takes(ServedBy::BackingWrite, shape, nominal.backing_write)
+                        - self.takes(ServedBy::CachedWrite, shape, nominal.cached_write)
                 }
                 false => {
-                    self.takes(ServedBy::ReadMiss, size, nominal.read_miss)
-                        - self.takes(ServedBy::ReadHit, size, nominal.read_hit)
+                    self.takes(ServedBy::ReadMiss, shape, nominal.read_miss)
+                        - self.takes(ServedBy::ReadHit, shape, nominal.read_hit)
                 }
             };
             let saves = saves.max(0.0) / blocks;
@@ -220,14 +228,14 @@ impl Ledger {
             self.later[at] = value_of(lives, self.unit, stay, expected);
             self.worth[at] = self.later[at] + if kind.write && at_once { saves - wait } else { 0.0 };
             if !kind.write {
-                self.read_saves[size] = saves;
+                self.read_saves[shape] = saves;
             }
         }
     }
 
     /// Mean seconds of requests.
-    fn takes(&self, by: ServedBy, size: usize, guess: f64) -> f64 {
-        let Took { requests, seconds } = self.took[by as usize][size];
+    fn takes(&self, by: ServedBy, shape: usize, guess: f64) -> f64 {
+        let Took { requests, seconds } = self.took[by as usize][shape];
         (seconds + guess * GUESSED) / (requests + GUESSED)
     }
 

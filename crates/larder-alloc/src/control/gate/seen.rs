@@ -1,46 +1,66 @@
-//! Which blocks were accessed lately, about: a filter of two generations.
+//! How often blocks were accessed lately, about: counters in two generations.
 
-/// Bits for each block of the cache in a generation.
-const BITS: u64 = 8;
+/// How often a block was accessed: never, once, up to 3 times, up to 7, up to 15, more often.
+pub(super) const LEVELS: usize = 6;
+
+/// Counters for each block of the cache in a generation.
+const COUNTERS: u64 = 8;
+
+/// Bits of a counter.
+const BITS: u64 = 4;
+
+/// What a counter counts to.
+const MOST: u64 = (1 << BITS) - 1;
+
+/// Counters in a word.
+const IN_WORD: u64 = 64 / BITS;
 
 /// Blocks remembered at least.
 const BLOCKS_MIN: u64 = 1 << 10;
 
-/// The filter. It may take a block for another that was accessed, one in four at most.
+/// The counters. A block may be taken for another that was accessed, one in four at most.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     young: Vec<u64>,
     old: Vec<u64>,
     shift: u32,
+    /// Blocks of the young generation.
     count: u64,
     most: u64,
 }
 
 impl Seen {
-    /// A filter that remembers the last accesses to as many blocks as the cache has, up to twice as many.
+    /// Counters that remember the last accesses to as many blocks as the cache has, up to twice as many.
     pub(super) fn new(cache_blocks: u32) -> Self {
         let most = u64::from(cache_blocks).max(BLOCKS_MIN);
-        let bits = (most * BITS).next_power_of_two();
-        let words = (bits / 64) as usize;
-        Self { young: vec![0; words], old: vec![0; words], shift: 64 - bits.trailing_zeros(), count: 0, most }
+        let counters = (most * COUNTERS).next_power_of_two();
+        let words = (counters / IN_WORD) as usize;
+        Self {
+            young: vec![0; words],
+            old: vec![0; words],
+            shift: 64 - counters.trailing_zeros(),
+            count: 0,
+            most,
+        }
     }
 
-    /// A block is accessed: was it lately?
-    pub(super) fn see(&mut self, key: u64) -> bool {
-        let bit = spread(key) >> self.shift;
-        let (word, mask) = ((bit / 64) as usize, 1 << (bit % 64));
-        if self.young[word] & mask != 0 {
-            return true;
+    /// A block is accessed: how often was it lately? One of the [`LEVELS`].
+    pub(super) fn see(&mut self, key: u64) -> usize {
+        let counter = spread(key) >> self.shift;
+        let (word, at) = ((counter / IN_WORD) as usize, counter % IN_WORD * BITS);
+        let [young, old] = [&self.young, &self.old].map(|counters| counters[word] >> at & MOST);
+        if young < MOST {
+            self.young[word] += 1 << at;
         }
-        self.young[word] |= mask;
-        let known = self.old[word] & mask != 0;
-        self.count += 1;
-        if self.count == self.most {
-            self.count = 0;
-            std::mem::swap(&mut self.young, &mut self.old);
-            self.young.fill(0);
+        if young == 0 {
+            self.count += 1;
+            if self.count == self.most {
+                self.count = 0;
+                std::mem::swap(&mut self.young, &mut self.old);
+                self.young.fill(0);
+            }
         }
-        known
+        ((u64::BITS - (young + old).leading_zeros()) as usize).min(LEVELS - 1)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -61,11 +81,24 @@ mod tests {
     #[test]
     fn what_was_accessed_lately_is_known_and_what_was_long_ago_is_not() {
         let mut seen = Seen::new(4096);
-        let mut known = |keys: std::ops::Range<u64>| keys.filter(|&key| seen.see(key)).count();
+        let mut known = |keys: std::ops::Range<u64>| keys.filter(|&key| seen.see(key) > 0).count();
         assert!(known(0..2000) < 100);
         assert_eq!(known(0..2000), 2000);
         // Two caches' worth of others, and more, since some of them are taken for known.
         assert!(known(1 << 32..(1 << 32) + 10_000) < 2500);
         assert!(known(0..2000) < 600);
+    }
+
+    #[test]
+    fn levels_double() {
+        let mut seen = Seen::new(4096);
+        let levels: Vec<_> = (0..40).map(|_| seen.see(7)).collect();
+        let first = |level| levels.iter().position(|&one| one == level);
+        assert_eq!([0, 1, 2, 3, 4].map(first), [Some(0), Some(1), Some(2), Some(4), Some(8)]);
+        // One generation counts to 15, two count on.
+        assert_eq!(levels[39], 4);
+        (100..5100).for_each(|key| _ = seen.see(key));
+        let more = (0..10).map(|_| seen.see(7)).max();
+        assert_eq!(more, Some(LEVELS - 1));
     }
 }

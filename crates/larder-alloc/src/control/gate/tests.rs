@@ -47,9 +47,12 @@ fn small_and_large(rate: f64) -> [usize; 2] {
 
 #[test]
 fn small_writes_enter_first_and_of_the_last_kind_a_part() {
-    assert_eq!(small_and_large(25.0), [25, 0]);
-    assert_eq!(small_and_large(50.0), [50, 0]);
-    assert_eq!(small_and_large(50.0 + 50.0 * 25.0), [50, 25]);
+    // A small write or two may be taken for one of a block that is known.
+    for (rate, wanted) in [(25.0, [25, 0]), (50.0, [50, 0]), (50.0 + 50.0 * 25.0, [50, 25])] {
+        let entered = small_and_large(rate);
+        let near = entered.iter().zip(&wanted).all(|(entered, &wanted)| entered.abs_diff(wanted) <= 2);
+        assert!(near, "{rate}: {entered:?}");
+    }
     assert_eq!(small_and_large(1e9), [50, 50]);
 }
 
@@ -57,15 +60,16 @@ fn small_writes_enter_first_and_of_the_last_kind_a_part() {
 fn reads_of_those_who_read_again_enter_before_those_of_who_does_not() {
     let mut gate = gate(2);
     let mut entered = [0; 2];
-    for at in 0..4000u64 {
+    // By then it has long been known how often the blocks come again.
+    for at in 0..12_000u64 {
         let now = at as f64 / 100.0;
         if at % 100 == 0 {
-            gate.price(now, 60.0, 20.0, 1.0, &[WB[0], WB[0]]);
+            gate.price(now, 60.0, 20.0, 15.0 / 16.0, &[WB[0], WB[0]]);
         }
         let (again, anew) = (at % 500, 1_000_000 + at);
         let enters =
             [request(&mut gate, 0, false, again, 1, now), request(&mut gate, 1, false, anew, 1, now)];
-        if at >= 3000 {
+        if at >= 11_000 {
             entered.iter_mut().zip(enters).for_each(|(count, enters)| *count += u64::from(enters));
         }
     }
@@ -86,4 +90,41 @@ fn who_is_not_there_takes_nothing_and_who_comes_anew_is_let_in() {
     assert!(!request(&mut gate, 1, true, 3000, 1, 2.0));
     gate.restart(1, 2.0);
     assert!(request(&mut gate, 1, true, 3001, 1, 2.0));
+}
+
+/// A hundred requests a second, every other a write that goes on where the last such one ended, which the backing takes fast, the others writes elsewhere: after a
+/// second, how many of the next hundred enter.
+fn in_order_and_elsewhere(rate: f64) -> [usize; 2] {
+    let mut gate = gate(1);
+    let mut entered = [0; 2];
+    for at in 0..200u64 {
+        if at == 100 {
+            gate.price(1.0, rate, 100.0, 1.0, &WB);
+            entered = [0; 2];
+        }
+        let elsewhere = at % 2 == 1;
+        let key = if elsewhere { 1_000_000 + at * 1000 } else { at / 2 };
+        let (kind, enters) = gate.ask(0, true, &[key], at as f64 / 100.0);
+        let seconds = NOMINAL.backing_write / if elsewhere { 1.0 } else { 4.0 };
+        gate.served(0, kind, ServedBy::BackingWrite, 1, seconds);
+        entered[usize::from(elsewhere)] += usize::from(enters);
+    }
+    entered
+}
+
+#[test]
+fn what_the_backing_takes_fast_enters_last() {
+    // Now and then the end of the stream is forgotten.
+    let [in_order, elsewhere] = in_order_and_elsewhere(25.0);
+    assert!(in_order <= 3 && (22..=28).contains(&elsewhere), "{in_order} {elsewhere}");
+    let [in_order, elsewhere] = in_order_and_elsewhere(75.0);
+    assert!((20..=30).contains(&in_order) && elsewhere >= 48, "{in_order} {elsewhere}");
+}
+
+#[test]
+fn below_the_price_nothing_enters_though_it_was_never_offered() {
+    let mut gate = gate(1);
+    (0..100).for_each(|at| _ = request(&mut gate, 0, true, at * 10, 1, 0.0));
+    gate.price(1.0, 50.0, 100.0, 1.0, &WB);
+    assert!(!(0..10).any(|at| request(&mut gate, 0, true, 10_000 + at * 100, 64, 1.0)));
 }

@@ -53,7 +53,7 @@ fn ages_double() {
 #[test]
 fn kinds_have_their_numbers() {
     assert!(Kind::all().map(Kind::index).eq(0..KINDS));
-    let size = |blocks| Kind::of(true, blocks, false).size();
+    let size = |blocks| Kind::of(true, blocks, false, 0).size;
     assert_eq!([1, 2, 3, 4, 5, 64, 65, 5000].map(size), [0, 1, 2, 2, 3, 6, 7, 7]);
 }
 
@@ -61,7 +61,7 @@ fn kinds_have_their_numbers() {
 fn only_write_back_saves_a_write_at_once() {
     let worth = |write| {
         let mut ledger = Ledger::new(1.0, 0.0);
-        let kind = Kind::of(true, 2, false);
+        let kind = Kind::of(true, 2, false, 0);
         ledger.observe(kind, &[1, 2], 0.0);
         ledger.served(kind, ServedBy::BackingWrite, 2, NOMINAL.backing_write);
         ledger.value(1.0, 100.0, write, &NOMINAL);
@@ -74,7 +74,7 @@ fn only_write_back_saves_a_write_at_once() {
 #[test]
 fn a_block_that_is_read_again_and_again_is_worth_more_than_one_that_is_written_anew() {
     let mut ledger = Ledger::new(0.25, 0.0);
-    let (read, write) = (Kind::of(false, 1, true), Kind::of(true, 1, true));
+    let (read, write) = (Kind::of(false, 1, false, 1), Kind::of(true, 1, false, 1));
     for second in 1..200u64 {
         for key in 0..10 {
             ledger.observe(read, &[key], second as f64);
@@ -90,7 +90,7 @@ fn a_block_that_is_read_again_and_again_is_worth_more_than_one_that_is_written_a
 #[test]
 fn the_sample_is_bounded_and_stands_for_all() {
     let mut ledger = Ledger::new(0.25, 0.0);
-    let read = Kind::of(false, 1, false);
+    let read = Kind::of(false, 1, false, 0);
     for at in 0..200_000u64 {
         ledger.observe(read, &[at % 100_000], at as f64 / 1e4);
     }

@@ -1,0 +1,54 @@
+//! Where a tenant's last requests ended: whether another one goes on there.
+
+/// Ends that are remembered.
+const STREAMS: usize = 32;
+
+/// The streams of one tenant. Keys of neighbouring blocks follow each other. Ends are forgotten in turn, also that of a stream that goes on: one request of it
+/// then counts as one elsewhere.
+#[derive(Clone, Debug)]
+pub(super) struct Streams {
+    /// The keys after the last ones.
+    ends: [u64; STREAMS],
+    /// The one that is forgotten next.
+    next: usize,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self { ends: [u64::MAX; STREAMS], next: 0 }
+    }
+}
+
+impl Streams {
+    /// A request for these blocks: does it go on where one of the last ones ended?
+    pub(super) fn go_on(&mut self, keys: &[u64]) -> bool {
+        let (Some(&first), Some(last)) = (keys.first(), keys.last()) else { return false };
+        let known = self.ends.iter().position(|&end| end == first);
+        let stream = known.unwrap_or(self.next);
+        self.ends[stream] = last.wrapping_add(1);
+        if known.is_none() {
+            self.next = (self.next + 1) % STREAMS;
+        }
+        known.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_beside_each_other_are_told_from_other_requests() {
+        let mut streams = Streams::default();
+        let requests: [&[u64]; 6] = [&[1, 2], &[100], &[3], &[101, 102], &[3], &[4, 5]];
+        assert_eq!(requests.map(|keys| streams.go_on(keys)), [false, false, true, true, false, true]);
+        assert!(!streams.go_on(&[]));
+    }
+
+    #[test]
+    fn the_oldest_end_is_forgotten() {
+        let mut streams = Streams::default();
+        (0..=STREAMS as u64).for_each(|at| _ = streams.go_on(&[at * 100]));
+        assert!(streams.go_on(&[101]) && !streams.go_on(&[1]));
+    }
+}
