@@ -3,6 +3,7 @@
 use larder_alloc::WritePolicy;
 
 use crate::epoch::Standing;
+use crate::placement::Place;
 
 /// One change of one tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,9 @@ pub enum Step {
 pub trait Actuator: Send {
     /// Carry out one step. A step of a tenant that is gone is ignored.
     fn apply(&mut self, step: Step);
+
+    /// Tenants have come, or gone: from now on those of the steps are these, by their places.
+    fn seat(&mut self, places: &[Place]);
 }
 
 /// The steps from one standing of all tenants to the next: who shrinks first, so that the quotas in sum never exceed the

@@ -3,21 +3,40 @@
 //! Reactors hand their batches over through a bounded channel and never wait: what does not fit is dropped and counted
 //! there. The thread ends when every reactor has ended.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use larder_engine::RequestKind;
+use larder_alloc::{AllocError, Decision};
+use larder_engine::{RequestKind, TenantId};
 use larder_io::{MonitorRecord, MonitorSink};
 use larder_locality::AccessKind;
+use thiserror::Error;
 
-use crate::actuator::{Actuator, steps};
-use crate::epoch::{Access, EpochLoop, Standing};
+use crate::actuator::{Actuator, Step, steps};
+use crate::epoch::{Access, EpochLoop, LoopTenant, Standing};
+use crate::placement::{self, Place};
 
 /// Batches that may wait for the analyzer: some ten megabytes, a quarter of a million requests.
 const BATCHES_MAX: usize = 64;
+
+/// What the thread is told.
+enum Message {
+    Batch(Batch),
+    Change(Change),
+    /// No batch comes any more.
+    End,
+}
+
+/// Tenants have come, or gone.
+struct Change {
+    tenants: Vec<LoopTenant>,
+    places: Vec<Place>,
+    answer: Sender<Result<(), AllocError>>,
+}
 
 /// Records of one reactor.
 #[derive(Debug)]
@@ -26,15 +45,17 @@ struct Batch {
     records: Vec<MonitorRecord>,
 }
 
-/// Where the records of each reactor belong: by reactor, then by the tenant's identity there, the index of the tenant.
-pub type Routes = Vec<Vec<usize>>;
+/// Where the records of each reactor belong: by reactor and the tenant's identity there, the index of the tenant.
+pub type Routes = HashMap<(usize, TenantId), usize>;
 
 /// The state of the loop as others see it.
 #[derive(Clone, Debug)]
 pub struct LoopView {
     /// Epochs that are over.
     pub epoch: u64,
-    /// Where each tenant stands.
+    /// The tenants' names.
+    pub tenants: Vec<String>,
+    /// Where each of them stands.
     pub standings: Vec<Standing>,
     /// Bytes of memory that the analyzer holds.
     pub memory_bytes: usize,
@@ -42,8 +63,9 @@ pub struct LoopView {
 
 impl LoopView {
     fn of(epochs: &EpochLoop) -> Self {
+        let tenants = epochs.tenants().iter().map(|tenant| tenant.name.clone()).collect();
         let standings = epochs.standings().to_vec();
-        Self { epoch: epochs.epoch(), standings, memory_bytes: epochs.memory_bytes() }
+        Self { epoch: epochs.epoch(), tenants, standings, memory_bytes: epochs.memory_bytes() }
     }
 }
 
@@ -64,11 +86,44 @@ impl SharedView {
     }
 }
 
+/// Tells a running analyzer what is not of a reactor. It keeps the thread alive until it is told to end, or dropped.
+#[derive(Clone)]
+pub struct AnalyzerHandle(SyncSender<Message>);
+
+impl AnalyzerHandle {
+    /// From now on the tenants are these, in these places: quotas change, and this returns when reactors were told of that.
+    ///
+    /// # Errors
+    /// When the configured quotas exceed the cache, or the analyzer has ended: then nothing has changed.
+    pub fn set_tenants(&self, tenants: Vec<LoopTenant>, places: Vec<Place>) -> Result<(), ChangeError> {
+        let (answer, wait) = channel();
+        let change = Message::Change(Change { tenants, places, answer });
+        self.0.send(change).map_err(|_| ChangeError::Ended)?;
+        Ok(wait.recv().map_err(|_| ChangeError::Ended)??)
+    }
+
+    /// Have the thread end: every reactor has.
+    pub fn end(&self) {
+        // It may have ended already.
+        let _ = self.0.send(Message::End);
+    }
+}
+
+/// The tenants cannot be others.
+#[derive(Debug, Error)]
+pub enum ChangeError {
+    /// See there.
+    #[error(transparent)]
+    Quotas(#[from] AllocError),
+    /// There is no analyzer any more.
+    #[error("the daemon is stopping")]
+    Ended,
+}
+
 /// The analyzer before its thread runs: the place from which reactors get their sinks.
-#[derive(Debug)]
 pub struct Analyzer {
-    sender: SyncSender<Batch>,
-    receiver: Receiver<Batch>,
+    sender: SyncSender<Message>,
+    receiver: Receiver<Message>,
 }
 
 impl Default for Analyzer {
@@ -83,23 +138,33 @@ impl Analyzer {
     pub fn sink(&self, reactor: usize) -> MonitorSink {
         let sender = self.sender.clone();
         Box::new(move |records| {
-            sender.try_send(Batch { reactor, records }).map_err(|error| match error {
-                TrySendError::Full(batch) | TrySendError::Disconnected(batch) => batch.records,
+            let sent = sender.try_send(Message::Batch(Batch { reactor, records }));
+            sent.map_err(|error| match error {
+                TrySendError::Full(Message::Batch(batch))
+                | TrySendError::Disconnected(Message::Batch(batch)) => batch.records,
+                // It was a batch.
+                TrySendError::Full(_) | TrySendError::Disconnected(_) => Vec::new(),
             })
         })
     }
 
-    /// Run the loop with epochs of length `epoch`, until every sink is dropped.
+    /// Tells it what is not of a reactor.
+    pub fn handle(&self) -> AnalyzerHandle {
+        AnalyzerHandle(self.sender.clone())
+    }
+
+    /// Run the loop with epochs of length `epoch`, for tenants in these places, until every sink and every handle is dropped, or a handle says so.
     ///
     /// # Errors
     /// When the thread cannot be started.
     pub fn run(
         self,
         epochs: EpochLoop,
-        routes: Routes,
+        places: &[Place],
         actuator: Box<dyn Actuator>,
         epoch: Duration,
     ) -> io::Result<(SharedView, JoinHandle<()>)> {
+        let routes = placement::routes(places);
         let view = SharedView(Arc::new(Mutex::new(LoopView::of(&epochs))));
         let runner = Runner { epochs, routes, actuator, epoch, view: view.clone() };
         let receiver = self.receiver;
@@ -118,13 +183,14 @@ struct Runner {
 }
 
 impl Runner {
-    fn run(mut self, batches: &Receiver<Batch>) {
+    fn run(mut self, messages: &Receiver<Message>) {
         let mut end = Instant::now() + self.epoch;
         loop {
-            match batches.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(batch) => self.observe(&batch),
+            match messages.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(Message::Batch(batch)) => self.observe(&batch),
+                Ok(Message::Change(change)) => self.change(change),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => return,
             }
             let now = Instant::now();
             if now >= end {
@@ -136,15 +202,44 @@ impl Runner {
     }
 
     fn observe(&mut self, batch: &Batch) {
-        let Some(tenants) = self.routes.get(batch.reactor) else { return };
         for record in &batch.records {
             if let (Some(kind), Some(tenant)) =
-                (access_kind(record.kind), tenants.get(record.tenant.0 as usize))
+                (access_kind(record.kind), self.routes.get(&(batch.reactor, record.tenant)))
             {
                 let MonitorRecord { volume, offset, len, .. } = *record;
                 self.epochs.observe(&Access { tenant: *tenant, volume: volume.0, kind, offset, len });
             }
         }
+    }
+
+    /// Other tenants: those who left give their blocks up first, then those who stay give up what newcomers get.
+    fn change(&mut self, Change { tenants, places, answer }: Change) {
+        let names: Vec<String> = self.epochs.tenants().iter().map(|tenant| tenant.name.clone()).collect();
+        let before = self.epochs.standings().to_vec();
+        let changed = self.epochs.set_tenants(tenants);
+        if changed.is_ok() {
+            let stays = |name: &String| self.epochs.tenants().iter().any(|tenant| tenant.name == *name);
+            for (tenant, _) in names.iter().enumerate().filter(|(_, name)| !stays(name)) {
+                self.actuator.apply(Step::Quota { tenant, blocks: 0 });
+            }
+            self.actuator.seat(&places);
+            self.routes = placement::routes(&places);
+            let after = self.epochs.standings();
+            let mut stood = Vec::with_capacity(after.len());
+            for (index, (tenant, standing)) in self.epochs.tenants().iter().zip(after).enumerate() {
+                let known = names.iter().position(|name| *name == tenant.name);
+                stood.push(known.map_or_else(|| nothing_yet(standing), |at| before[at].clone()));
+                if known.is_none() {
+                    let policy = standing.decision.mode.write;
+                    self.actuator.apply(Step::WritePolicy { tenant: index, policy });
+                }
+            }
+            steps(&stood, after).into_iter().for_each(|step| self.actuator.apply(step));
+            log_changes(&stood, &self.epochs);
+            self.view.set(LoopView::of(&self.epochs));
+        }
+        // Nobody may be there to hear it.
+        let _ = answer.send(changed);
     }
 
     fn end_epoch(&mut self) {
@@ -160,6 +255,12 @@ impl Runner {
         }
         self.view.set(LoopView::of(&self.epochs));
     }
+}
+
+/// How a tenant stands before it has anything.
+fn nothing_yet(standing: &Standing) -> Standing {
+    let decision = Decision { quota_blocks: 0, ..standing.decision.clone() };
+    Standing { decision, ..standing.clone() }
 }
 
 /// How a request counts for reuse. Flushes touch no block; discards and write-zeroes leave nothing to be read again
@@ -192,11 +293,9 @@ fn log_changes(before: &[Standing], epochs: &EpochLoop) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actuator::Step;
-    use crate::epoch::{LoopConfig, LoopTenant};
+    use crate::epoch::LoopConfig;
     use larder_alloc::ConfiguredPolicy;
-    use larder_engine::{TenantId, VolumeId};
-    use std::sync::mpsc::{Sender, channel};
+    use larder_engine::VolumeId;
 
     /// Tells the test what was applied.
     struct Told(Sender<Step>);
@@ -206,6 +305,8 @@ mod tests {
             // The test may have ended.
             let _ = self.0.send(step);
         }
+
+        fn seat(&mut self, _: &[Place]) {}
     }
 
     fn record(tenant: u16, block: u64) -> MonitorRecord {
@@ -213,14 +314,17 @@ mod tests {
         MonitorRecord { tenant, volume, kind: RequestKind::Read, offset: block * 4096, len: 4096 }
     }
 
+    fn place(reactor: usize, tenant: u16) -> Place {
+        Place { reactor, tenant: TenantId(tenant) }
+    }
+
+    fn tenant(name: &str) -> LoopTenant {
+        LoopTenant { name: name.into(), quota_blocks: None, write_policy: ConfiguredPolicy::Auto }
+    }
+
     fn epochs() -> EpochLoop {
         let config =
             LoopConfig { block_bytes: 4096, cache_blocks: 100, min_blocks: 1, write_threshold: 0.5, seed: 0 };
-        let tenant = |name: &str| LoopTenant {
-            name: name.into(),
-            quota_blocks: None,
-            write_policy: ConfiguredPolicy::Auto,
-        };
         let allocator = larder_alloc::by_name("eci").expect("known");
         EpochLoop::new(config, allocator, vec![tenant("a"), tenant("b")]).expect("fits")
     }
@@ -236,7 +340,7 @@ mod tests {
         let (tell, told) = channel();
         let epoch = Duration::from_millis(50);
         let (view, thread) =
-            analyzer.run(epochs(), vec![vec![], vec![1]], Box::new(Told(tell)), epoch).expect("thread");
+            analyzer.run(epochs(), &[place(0, 3), place(1, 0)], Box::new(Told(tell)), epoch).expect("thread");
         assert_eq!(told.recv(), Ok(Step::Quota { tenant: 0, blocks: 1 }));
         assert_eq!(told.recv(), Ok(Step::Quota { tenant: 1, blocks: 70 }));
         drop(sink);
@@ -244,6 +348,36 @@ mod tests {
         let view = view.get();
         assert!(view.epoch >= 1);
         assert!(view.memory_bytes > 0);
+    }
+
+    #[test]
+    fn those_who_leave_give_up_first_and_those_who_come_get_last() {
+        let analyzer = Analyzer::default();
+        let handle = analyzer.handle();
+        let (tell, told) = channel();
+        let places = [place(0, 0), place(1, 0)];
+        let hour = Duration::from_secs(3600);
+        let (view, thread) = analyzer.run(epochs(), &places, Box::new(Told(tell)), hour).expect("thread");
+        let (b, c) = (tenant("b"), tenant("c"));
+        handle.set_tenants(vec![c, b], vec![place(0, 1), place(1, 0)]).expect("fits");
+        let steps: Vec<Step> = told.try_iter().collect();
+        let policy = larder_alloc::WritePolicy::WriteThrough;
+        assert_eq!(
+            steps,
+            [
+                Step::Quota { tenant: 0, blocks: 0 },
+                Step::WritePolicy { tenant: 0, policy },
+                Step::Quota { tenant: 0, blocks: 50 }
+            ]
+        );
+        let seen = view.get();
+        assert_eq!(seen.tenants, ["c", "b"]);
+        let too_much = LoopTenant { quota_blocks: Some(101), ..tenant("d") };
+        assert!(matches!(handle.set_tenants(vec![too_much], vec![place(0, 2)]), Err(ChangeError::Quotas(_))));
+        assert_eq!((view.get().tenants, told.try_iter().count()), (seen.tenants, 0), "nothing has changed");
+        handle.end();
+        thread.join().expect("ends");
+        assert!(matches!(handle.set_tenants(Vec::new(), Vec::new()), Err(ChangeError::Ended)));
     }
 
     #[test]

@@ -3,15 +3,16 @@
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use larder_engine::VolumeId;
 use larder_io::{DeviceStats, DrainCommand, Handle, ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
 use thiserror::Error;
 
 use crate::analyzer::{LoopView, SharedView};
-use crate::config::{Config, TenantConfig, VolumeConfig};
+use crate::config::{TenantConfig, VolumeConfig};
 use crate::control::{self, Draining, Refusal};
 use crate::epoch::Standing;
+use crate::hosted::{Hosted, Seat, SharedHosted};
 use crate::loss::{Loss, SharedLoss, VolumeLoss};
-use crate::placement::Place;
 use crate::status::{
     CacheState, CacheStatus, DecisionStatus, SsdWrites, Status, TenantStatus, VolumeState, VolumeStatus,
 };
@@ -27,16 +28,25 @@ pub struct Silent(
     pub usize,
 );
 
+/// How long a reactor may take for anything but a snapshot.
+const REACTOR_WITHIN: Duration = Duration::from_secs(60);
+
+/// What a reactor answers to something that takes it a while.
+///
+/// # Errors
+/// Where nothing comes.
+pub fn answered<T>(reactor: usize, answer: &Receiver<T>) -> Result<T, Silent> {
+    answer.recv_timeout(REACTOR_WITHIN).map_err(|_| Silent(reactor))
+}
+
 /// Asks everybody, and puts the answers together.
 #[derive(Debug)]
 pub struct Collector<C> {
-    /// What was configured.
-    pub config: Config,
+    /// Who is here.
+    pub hosted: SharedHosted,
     /// The reactors.
     pub reactors: Vec<Handle<C>>,
     blocks: u32,
-    places: Vec<Place>,
-    warm_blocks: Option<Vec<u32>>,
     view: SharedView,
     /// What a cache device that failed alone has.
     pub loss: SharedLoss,
@@ -44,22 +54,12 @@ pub struct Collector<C> {
 }
 
 impl<C> Collector<C> {
-    /// A collector for a daemon that is ready now, on a cache of `blocks` blocks. `places` are those of the tenants, `warm_blocks` what
-    /// each held at the start, if the cache is kept.
-    pub fn new(
-        config: Config,
-        blocks: u32,
-        places: Vec<Place>,
-        warm_blocks: Option<Vec<u32>>,
-        reactors: Vec<Handle<C>>,
-        view: SharedView,
-    ) -> Self {
+    /// A collector for a daemon that is ready now, on a cache of `blocks` blocks.
+    pub fn new(hosted: Hosted, blocks: u32, reactors: Vec<Handle<C>>, view: SharedView) -> Self {
         Self {
-            config,
+            hosted: SharedHosted::new(hosted),
             reactors,
             blocks,
-            places,
-            warm_blocks,
             view,
             loss: SharedLoss::default(),
             started: Instant::now(),
@@ -71,7 +71,7 @@ impl<C> Collector<C> {
     /// # Errors
     /// Where nothing has this name, or a reactor does not take the command.
     pub fn drain(&self, name: &str, how: DrainCommand) -> Result<Draining, Refusal> {
-        control::drain(&self.config, &self.places, &self.reactors, name, how)
+        control::drain(&self.hosted.get(), &self.reactors, name, how)
     }
 
     /// The status now.
@@ -81,10 +81,8 @@ impl<C> Collector<C> {
     pub fn status(&self) -> Result<Status, Silent> {
         let (snapshots, loss) = (self.snapshots()?, self.loss.get());
         let parts = Parts {
-            config: &self.config,
+            hosted: &self.hosted.get(),
             blocks: self.blocks,
-            places: &self.places,
-            warm_blocks: self.warm_blocks.as_deref(),
             snapshots: &snapshots,
             view: &self.view.get(),
             loss: loss.as_ref(),
@@ -93,9 +91,9 @@ impl<C> Collector<C> {
         Ok(parts.status())
     }
 
-    /// The places of the tenants, in the order of the configuration.
-    pub fn places(&self) -> &[Place] {
-        &self.places
+    /// Blocks of the cache.
+    pub fn blocks(&self) -> u32 {
+        self.blocks
     }
 
     /// The ranges of a volume that the cache device alone has, and cannot give.
@@ -103,7 +101,7 @@ impl<C> Collector<C> {
     /// # Errors
     /// Where there is no such volume, or its reactor does not answer.
     pub fn lost(&self, name: &str) -> Result<VolumeLoss, Refusal> {
-        control::lost(&self.config, &self.places, &self.reactors, name)
+        control::lost(&self.hosted.get(), &self.reactors, name)
     }
 
     /// What each reactor tells of itself now.
@@ -120,12 +118,10 @@ impl<C> Collector<C> {
     }
 }
 
-/// Everything that a status is made of. Places and standings are those of the configuration's tenants, in its order.
+/// Everything that a status is made of.
 struct Parts<'a> {
-    config: &'a Config,
+    hosted: &'a Hosted,
     blocks: u32,
-    places: &'a [Place],
-    warm_blocks: Option<&'a [u32]>,
     snapshots: &'a [ReactorSnapshot],
     view: &'a LoopView,
     loss: Option<&'a Loss>,
@@ -134,17 +130,16 @@ struct Parts<'a> {
 
 impl Parts<'_> {
     fn status(&self) -> Status {
-        let Self { config, view, snapshots, .. } = *self;
+        let Self { hosted, view, snapshots, .. } = *self;
+        let config = &hosted.config;
         let block_bytes = config.cache.block_bytes;
-        let known = config.tenants.iter().zip(self.places).zip(&view.standings).enumerate();
-        let tenant = |(index, ((tenant, place), standing)): (usize, ((&TenantConfig, &Place), &Standing))| {
-            let warm_blocks = self.warm_blocks.and_then(|warm| warm.get(index).copied()).unwrap_or(0);
-            Some(TenantStatus {
-                warm_blocks,
-                ..tenant_status(tenant, *place, snapshots, standing, block_bytes, self.loss)?
-            })
+        let standing = |name: &str| view.tenants.iter().position(|known| known == name);
+        let tenant = |(tenant, seat): (&TenantConfig, &Seat)| {
+            // One that came or went just now is there in the next status.
+            let standing = view.standings.get(standing(&tenant.name)?)?;
+            tenant_status(tenant, seat, snapshots, standing, block_bytes, self.loss)
         };
-        let tenants: Vec<_> = known.filter_map(tenant).collect();
+        let tenants: Vec<_> = hosted.tenants().filter_map(tenant).collect();
         Status {
             version: env!("CARGO_PKG_VERSION").into(),
             uptime_seconds: self.uptime.as_secs_f64(),
@@ -159,7 +154,8 @@ impl Parts<'_> {
     }
 
     fn cache(&self, tenants: &[TenantStatus]) -> CacheStatus {
-        let Self { config: Config { cache, .. }, blocks, snapshots, .. } = *self;
+        let Self { hosted, blocks, snapshots, .. } = *self;
+        let cache = &hosted.config.cache;
         let occupied: u64 = tenants.iter().map(|tenant| u64::from(tenant.occupied_blocks)).sum();
         let free = u64::from(blocks).saturating_sub(occupied);
         let device = sum(snapshots.iter().map(|snapshot| &snapshot.cache));
@@ -182,10 +178,10 @@ impl Parts<'_> {
             errors: device.errors,
             read_latency_seconds: seconds(device.read_mean_ns()),
             write_latency_seconds: seconds(device.write_mean_ns()),
-            kept: self.warm_blocks.is_some(),
+            kept: cache.keep,
             warm_blocks: tenants.iter().map(|tenant| tenant.warm_blocks).sum(),
             ssd_write_bytes: written,
-            loss_file: self.loss.map(|_| self.config.loss_file().display().to_string()),
+            loss_file: self.loss.map(|_| hosted.config.loss_file().display().to_string()),
         }
     }
 }
@@ -207,25 +203,24 @@ fn seconds(nanoseconds: Option<u64>) -> Option<f64> {
     nanoseconds.map(|ns| ns as f64 / 1e9)
 }
 
-/// A tenant's part; `None` where its reactor does not know it, which only a bug can cause.
+/// A tenant's part; `None` where its reactor does not know it, which only a bug can cause. Volumes that came or went just now are there in the next one.
 fn tenant_status(
     config: &TenantConfig,
-    place: Place,
+    seat: &Seat,
     snapshots: &[ReactorSnapshot],
     standing: &Standing,
     block_bytes: u32,
     loss: Option<&Loss>,
 ) -> Option<TenantStatus> {
-    let reactor = snapshots.get(place.reactor)?;
-    let now = reactor.tenants.iter().find(|tenant| tenant.tenant == place.tenant)?;
-    let volumes = reactor.volumes.iter().filter(|volume| volume.tenant == place.tenant);
-    let volumes: Vec<VolumeStatus> = config
-        .volumes
-        .iter()
-        .zip(volumes)
-        .map(|(config, now)| volume_status(config, now, block_bytes, loss))
-        .collect();
+    let reactor = snapshots.get(seat.place.reactor)?;
+    let now = reactor.tenants.iter().find(|tenant| tenant.tenant == seat.place.tenant)?;
+    let volume = |(config, id): (&VolumeConfig, &VolumeId)| {
+        let now = reactor.volumes.iter().find(|volume| volume.volume == *id)?;
+        Some(volume_status(config, now, block_bytes, loss))
+    };
+    let volumes = config.volumes.iter().zip(&seat.volumes).filter_map(volume).collect();
     Some(TenantStatus {
+        warm_blocks: seat.warm_blocks,
         replacement: config.caching.policy().to_string(),
         admission: config.caching.admission().to_string(),
         decision: decision_status(standing),
@@ -314,8 +309,10 @@ fn volume_status(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+    use crate::placement::Place;
     use larder_alloc::{Decision, Mode};
-    use larder_engine::{TenantId, TenantStats, VolumeId, WritePolicy};
+    use larder_engine::{TenantId, TenantStats, WritePolicy};
     use larder_io::VolumeInfo;
     use larder_policy::spec::CachingSpec;
     use std::path::Path;
@@ -387,14 +384,12 @@ mod tests {
     fn status(snapshots: &[ReactorSnapshot]) -> Status {
         let config = Config::parse(Path::new("larder.toml"), Path::new("/"), CONFIG).expect("valid");
         let place = |reactor| Place { reactor, tenant: TenantId(0) };
-        let view = LoopView { epoch: 4, standings: vec![standing(1), standing(2)], memory_bytes: 5 };
-        let (places, uptime) = (&[place(1), place(0)][..], Duration::from_secs(2));
-        let warm_blocks = Some(&[30, 10][..]);
+        let tenants = vec!["a".into(), "b".into()];
+        let view = LoopView { epoch: 4, tenants, standings: vec![standing(1), standing(2)], memory_bytes: 5 };
+        let uptime = Duration::from_secs(2);
         Parts {
-            config: &config,
+            hosted: &Hosted::at_start(config, &[place(1), place(0)], &[30, 10]),
             blocks: 255,
-            places,
-            warm_blocks,
             snapshots,
             view: &view,
             loss: None,

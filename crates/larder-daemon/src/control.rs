@@ -6,15 +6,13 @@
 
 use std::time::Duration;
 
-use larder_engine::VolumeId;
 use larder_io::{DrainCommand, Handle, HandleError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::config::Config;
+use crate::hosted::Hosted;
 use crate::keeper;
 use crate::loss::VolumeLoss;
-use crate::placement::Place;
 use crate::volumes::MigrationStep;
 
 /// A request, as its line says it.
@@ -33,6 +31,8 @@ pub enum Request {
     Lost(String),
     /// The cache device is there again.
     Attach,
+    /// The configuration file has changed: volumes come and go.
+    Reload,
     /// The volume's backing has grown.
     Resize(String),
     /// Nothing is to change this volume for so long, at most.
@@ -55,7 +55,7 @@ pub enum Request {
 
 impl Request {
     /// The words that a request may begin with.
-    pub const WORDS: &str = "status, flush NAME, drain NAME, undrain NAME, lost VOLUME, attach, resize VOLUME, quiesce SECONDS VOLUME, thaw VOLUME, \
+    pub const WORDS: &str = "status, flush NAME, drain NAME, undrain NAME, lost VOLUME, attach, reload, resize VOLUME, quiesce SECONDS VOLUME, thaw VOLUME, \
          migrate-prepare VOLUME, migrate-complete VOLUME, migrate-abort VOLUME";
 
     /// A request of a line; `None` where it is none.
@@ -66,6 +66,7 @@ impl Request {
             None => match line {
                 "status" => Some(Self::Status),
                 "attach" => Some(Self::Attach),
+                "reload" => Some(Self::Reload),
                 _ => None,
             },
             Some(("resize", name)) => Some(Self::Resize(name.to_owned())),
@@ -140,87 +141,33 @@ pub enum Refusal {
     Reactor(#[from] HandleError),
 }
 
-/// A volume where it is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VolumePlace {
-    /// Index of the tenant in the configuration.
-    pub tenant: usize,
-    /// Index of the reactor.
-    pub reactor: usize,
-    /// The volume's identity there.
-    pub volume: VolumeId,
-}
-
-/// The places of all volumes, in the order of the configuration; `places` are those of its tenants. Identities are dense from zero on each reactor, as
-/// the engine gives them.
-pub fn volume_places(config: &Config, places: &[Place]) -> Vec<VolumePlace> {
-    let mut next = vec![0; places.iter().map(|place| place.reactor + 1).max().unwrap_or(0)];
-    let mut found = Vec::new();
-    for (tenant, (config, place)) in config.tenants.iter().zip(places).enumerate() {
-        for _ in &config.volumes {
-            let volume = VolumeId(next[place.reactor]);
-            next[place.reactor] += 1;
-            found.push(VolumePlace { tenant, reactor: place.reactor, volume });
-        }
-    }
-    found
-}
-
-/// The volumes that a name is about, by their index among all volumes of the configuration; none where there is no such name.
-pub(crate) fn named(config: &Config, name: &str) -> Vec<usize> {
-    let mut all = Vec::new();
-    for tenant in &config.tenants {
-        all.extend(tenant.volumes.iter().map(|volume| (tenant.name.as_str(), volume.name.as_str())));
-    }
-    let of = |is: &dyn Fn(&str, &str) -> bool| -> Vec<usize> {
-        (0..all.len()).filter(|&at| is(all[at].0, all[at].1)).collect()
-    };
-    let of_tenant = of(&|tenant, _| tenant == name);
-    match name.split_once('/') {
-        Some((tenant, volume)) => of(&|t, v| (t, v) == (tenant, volume)),
-        None if of_tenant.is_empty() => of(&|_, volume| volume == name),
-        None => of_tenant,
-    }
-}
-
 /// Carry out a request to drain.
 ///
 /// # Errors
 /// Where there is no such name, or a reactor is behind or has ended.
 pub fn drain<C>(
-    config: &Config,
-    places: &[Place],
+    hosted: &Hosted,
     reactors: &[Handle<C>],
     name: &str,
     how: DrainCommand,
 ) -> Result<Draining, Refusal> {
-    let wanted = named(config, name);
-    if wanted.is_empty() {
+    let named = hosted.named(name);
+    if named.is_empty() {
         return Err(Refusal::Unknown(name.to_owned()));
     }
-    let volumes = volume_places(config, places);
-    let names: Vec<&str> = config.volumes().map(|volume| volume.name.as_str()).collect();
-    for &at in &wanted {
-        let VolumePlace { reactor, volume, .. } = volumes[at];
-        reactors[reactor].drain(volume, how)?;
-        tracing::info!(volume = names[at], "asked to {}", words(how));
+    for (volume, place) in &named {
+        reactors[place.reactor].drain(place.volume, how)?;
+        tracing::info!(volume = volume.name, "asked to {}", words(how));
     }
-    Ok(Draining { volumes: wanted.into_iter().map(|at| names[at].to_owned()).collect() })
+    Ok(Draining { volumes: named.into_iter().map(|(volume, _)| volume.name.clone()).collect() })
 }
 
 /// The ranges of a volume that the cache device alone has, and cannot give.
 ///
 /// # Errors
 /// Where there is no such volume, or its reactor does not answer.
-pub fn lost<C>(
-    config: &Config,
-    places: &[Place],
-    reactors: &[Handle<C>],
-    name: &str,
-) -> Result<VolumeLoss, Refusal> {
-    let volumes = config.volumes().zip(volume_places(config, places));
-    let found = volumes.into_iter().find(|(volume, _)| volume.name == name);
-    let (volume, place) = found.ok_or_else(|| Refusal::UnknownVolume(name.to_owned()))?;
+pub fn lost<C>(hosted: &Hosted, reactors: &[Handle<C>], name: &str) -> Result<VolumeLoss, Refusal> {
+    let (volume, place) = hosted.volume(name).ok_or_else(|| Refusal::UnknownVolume(name.to_owned()))?;
     let ranges = keeper::lost_ranges(&reactors[place.reactor], place)?;
     Ok(VolumeLoss { volume: name.to_owned(), backing: volume.backing.to_string(), ranges })
 }
@@ -236,39 +183,6 @@ fn words(how: DrainCommand) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::in_turn;
-    use std::path::Path;
-
-    const CONFIG: &str = r#"
-        cache = { path = "/c", size = "1MiB" }
-        tenant = [
-            { name = "a", volume = [
-                { name = "b", backing = "/1", nbd = "unix:/s" }, { name = "a2", backing = "/2", nbd = "unix:/s" } ] },
-            { name = "b", volume = [{ name = "b1", backing = "/3", nbd = "unix:/s" }] },
-            { name = "c", volume = [{ name = "c1", backing = "/4", nbd = "unix:/s" }] },
-        ]
-    "#;
-
-    fn config() -> Config {
-        Config::parse(Path::new("larder.toml"), Path::new("/"), CONFIG).expect("valid")
-    }
-
-    #[test]
-    fn names_are_of_tenants_first_and_then_of_volumes() {
-        let of = |name| named(&config(), name);
-        assert_eq!(
-            [of("a"), of("b"), of("a/b"), of("c1"), of("a2")],
-            [vec![0, 1], vec![2], vec![0], vec![3], vec![1]]
-        );
-        assert!(of("d").is_empty() && of("b/b").is_empty() && of("").is_empty());
-    }
-
-    #[test]
-    fn volumes_are_numbered_as_their_reactor_does() {
-        let places = volume_places(&config(), &in_turn(3, 2));
-        let shown: Vec<_> = places.iter().map(|at| (at.tenant, at.reactor, at.volume.0)).collect();
-        assert_eq!(shown, [(0, 0, 0), (0, 0, 1), (1, 1, 0), (2, 0, 2)]);
-    }
 
     #[test]
     fn lines_are_understood_as_they_are_made() {

@@ -136,6 +136,59 @@ impl EpochLoop {
         }
     }
 
+    /// Tenants have come, or gone: from now on it is these. Whoever stays is known by its name, and keeps what was learned of it, and its quota as far as the cache
+    /// reaches; newcomers begin as after a warm start. Where quotas are fixed they are what is configured.
+    ///
+    /// # Errors
+    /// When the configured quotas exceed the cache: then nothing has changed.
+    pub fn set_tenants(&mut self, tenants: Vec<LoopTenant>) -> Result<(), AllocError> {
+        let before = |tenant: &LoopTenant| self.tenants.iter().position(|known| known.name == tenant.name);
+        let places: Vec<Option<usize>> = tenants.iter().map(before).collect();
+        let newcomer = Standing {
+            epoch: self.epoch,
+            decision: Decision {
+                quota_blocks: 0,
+                mode: Mode { caching: CachingSpec::default(), write: WritePolicy::WriteThrough },
+                predicted: None,
+                reason: String::new(),
+            },
+            urd_blocks: 0,
+            trd_blocks: 0,
+        };
+        let mut standings: Vec<Standing> = places
+            .iter()
+            .map(|place| place.map_or_else(|| newcomer.clone(), |at| self.standings[at].clone()))
+            .collect();
+        let inputs = inputs(&tenants, &standings, &self.config, &[]);
+        let fixed = Static.allocate(&inputs, &self.constraints())?;
+        drop(inputs);
+        let cold: Vec<u32> = fixed.iter().map(|decision| decision.quota_blocks).collect();
+        let held: Vec<u32> = standings.iter().map(|standing| standing.decision.quota_blocks).collect();
+        let LoopConfig { cache_blocks, min_blocks, .. } = self.config;
+        let quotas = match self.allocator.name() == Static::NAME {
+            true => cold,
+            false => warm_start::quotas(cache_blocks, min_blocks, &cold, &held),
+        };
+        for (((standing, place), fixed), quota) in standings.iter_mut().zip(&places).zip(fixed).zip(quotas) {
+            let now = &mut standing.decision;
+            if place.is_none() {
+                let reason = format!("{quota} blocks until the first epoch is over; {}", fixed.reason);
+                *now = Decision { quota_blocks: quota, reason, ..fixed };
+            } else if now.quota_blocks != quota {
+                now.quota_blocks = quota;
+                now.reason = format!("{quota} blocks: tenants have come or gone");
+            }
+        }
+        let analysis = analysis(&self.config);
+        let mut old: Vec<Option<Analyzer>> =
+            std::mem::take(&mut self.analyzers).into_iter().map(Some).collect();
+        let known = |place: &Option<usize>| place.and_then(|at| old[at].take());
+        self.analyzers =
+            places.iter().map(known).map(|known| known.unwrap_or_else(|| Analyzer::new(&analysis))).collect();
+        (self.tenants, self.standings) = (tenants, standings);
+        Ok(())
+    }
+
     /// An access. One of an unknown tenant is ignored. Takes time in the number of blocks that it touches.
     pub fn observe(&mut self, access: &Access) {
         let Some(analyzer) = self.analyzers.get_mut(access.tenant) else { return };
@@ -288,6 +341,32 @@ mod tests {
         let mut fixed = EpochLoop::new(config(100), allocator, tenants).expect("fits");
         fixed.start_warm(&[70, 0]);
         assert_eq!(quotas(&fixed), [50, 50]);
+    }
+
+    #[test]
+    fn who_stays_keeps_what_was_learned_of_it() {
+        let named = |names: &[&str]| names.iter().map(|name| tenant(name, None)).collect::<Vec<_>>();
+        let allocator = larder_alloc::by_name("eci").expect("known");
+        let mut epochs = EpochLoop::new(config(100), allocator, named(&["a", "b"])).expect("fits");
+        for _ in 0..2 {
+            (0..60).for_each(|block| epochs.observe(&access(1, AccessKind::Read, block)));
+        }
+        // The first leaves, and another comes before the other: what this one has read goes with it.
+        epochs.set_tenants(named(&["c", "b"])).expect("fits");
+        assert_eq!(quotas(&epochs).iter().sum::<u32>(), 100);
+        assert!(epochs.standings()[0].decision.reason.starts_with("50 blocks until the first epoch is over"));
+        let urds: Vec<_> = epochs.decide().expect("decided").iter().map(|s| s.urd_blocks).collect();
+        assert_eq!(urds, [0, 60]);
+        assert_eq!(quotas(&epochs), [2, 60]);
+        // A newcomer takes from the rest first; quotas that are fixed are what they are.
+        epochs.set_tenants(named(&["c", "b", "d"])).expect("fits");
+        let seen = quotas(&epochs);
+        assert!(seen[1] == 60 && seen[2] > 2 && seen.iter().sum::<u32>() <= 100, "{seen:?}");
+        let allocator = larder_alloc::by_name("static").expect("known");
+        let mut fixed = EpochLoop::new(config(90), allocator, named(&["a", "b"])).expect("fits");
+        fixed.set_tenants(named(&["a", "b", "c"])).expect("fits");
+        assert_eq!(quotas(&fixed), [30, 30, 30]);
+        assert_eq!(fixed.standings()[0].decision.reason, "30 blocks: tenants have come or gone");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use larder_engine::format::{Recovered, Volume};
+use larder_engine::format::Recovered;
 use larder_engine::{Resumed, SessionMark};
 use larder_io::{
     AttachError, CacheDevice, CacheError, CachePlan, CacheSpec, Handle, HandleError, OpenError,
@@ -19,8 +19,9 @@ use larder_io::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::collector::{Collector, Silent};
-use crate::control::{VolumePlace, volume_places};
+use crate::collector::{Collector, Silent, answered};
+use crate::config::CacheConfig;
+use crate::hosted::VolumePlace;
 use crate::loss::{Loss, LostRange, VolumeLoss};
 
 /// Between two looks at the reactors.
@@ -31,8 +32,6 @@ const TRY_EVERY: Duration = Duration::from_secs(3);
 const REST_MAX: Duration = Duration::from_secs(600);
 /// A device that works for so long is as good as new.
 const PROVEN: Duration = Duration::from_secs(600);
-/// How long a reactor may take to take a cache, or to list what is lost.
-const REACTOR_WITHIN: Duration = Duration::from_secs(60);
 
 /// The cache device is in use again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,10 +117,9 @@ enum State {
 /// The keeper of a cache device that is in use.
 pub struct Keeper<C> {
     collector: Arc<Collector<C>>,
-    places: Vec<VolumePlace>,
     spec: CacheSpec,
-    /// The volumes of a cache that is kept, by their order on the reactor.
-    volumes: Option<Vec<Volume>>,
+    /// What is cached is kept over stops.
+    kept: bool,
     /// Holds the lock.
     cache: Option<CacheDevice>,
     blocks: u32,
@@ -152,15 +150,13 @@ impl KeeperThread {
 }
 
 impl<C: Send + 'static> Keeper<C> {
-    /// A keeper for a daemon that is ready now; `volumes` are those of a cache that is kept.
-    pub fn new(collector: Arc<Collector<C>>, cache: CacheDevice, volumes: Option<Vec<Volume>>) -> Self {
-        let config = &collector.config.cache;
-        let spec =
-            CacheSpec { path: config.path.clone(), size: config.size_bytes, block_bytes: config.block_bytes };
+    /// A keeper for a daemon that is ready now.
+    pub fn new(collector: Arc<Collector<C>>, cache: CacheDevice) -> Self {
+        let CacheConfig { path, size_bytes: size, block_bytes, keep: kept } =
+            collector.hosted.get().config.cache.clone();
         Self {
-            places: volume_places(&collector.config, collector.places()),
-            spec,
-            volumes,
+            spec: CacheSpec { path, size, block_bytes },
+            kept,
             blocks: cache.blocks(),
             cache: Some(cache),
             collector,
@@ -230,15 +226,16 @@ impl<C: Send + 'static> Keeper<C> {
         let Some(mark) = self.mark else { return };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut loss = Loss::new(&self.spec.path, now, mark);
-        for (config, place) in self.collector.config.volumes().zip(&self.places) {
+        let hosted = self.collector.hosted.get();
+        for (config, place) in hosted.volumes() {
             let volumes = snapshots.get(place.reactor).map_or(&[][..], |snapshot| &snapshot.volumes);
             if volumes.iter().any(|volume| volume.volume == place.volume && volume.failed) {
-                let ranges = lost_ranges(&self.collector.reactors[place.reactor], *place).unwrap_or_default();
+                let ranges = lost_ranges(&self.collector.reactors[place.reactor], place).unwrap_or_default();
                 let (volume, backing) = (config.name.clone(), config.backing.to_string());
                 loss.volumes.push(VolumeLoss { volume, backing, ranges });
             }
         }
-        let path = self.collector.config.loss_file();
+        let path = hosted.config.loss_file();
         loss.tell(&path);
         if let Err(error) = loss.save(&path) {
             tracing::error!(%error, "keep what `larder status --lost VOLUME` tells: it does not outlive this process; and do not start again with this cache device");
@@ -275,11 +272,11 @@ impl<C: Send + 'static> Keeper<C> {
             State::Leaving => return Err(KeepError::NotClosed),
             State::Gone(_) => {}
         }
-        let resumed = if self.volumes.is_some() { self.attach_kept()? } else { self.attach_cold()? };
+        let resumed = if self.kept { self.attach_kept()? } else { self.attach_cold()? };
         (self.state, self.attached) = (State::Fine, Some(Instant::now()));
         self.told.clear();
         self.collector.loss.set(None);
-        Loss::remove(&self.collector.config.loss_file());
+        Loss::remove(&self.collector.hosted.get().config.loss_file());
         let attached = Attached { dirty_blocks: resumed.back.into(), lost_blocks: resumed.lost.len() as u64 };
         tracing::info!(cache = %self.spec.path.display(), dirty = attached.dirty_blocks, "the cache device is in use again");
         if attached.lost_blocks > 0 {
@@ -293,26 +290,13 @@ impl<C: Send + 'static> Keeper<C> {
 
     /// One that is kept goes to the one reactor that has its records.
     fn attach_kept(&mut self) -> Result<Resumed, KeepError> {
-        let (Some(mark), Some(volumes)) = (self.mark, self.volumes.clone()) else {
-            return Err(KeepError::NotClosed);
-        };
-        let volumes = self.of_now(volumes)?;
+        let Some(mark) = self.mark else { return Err(KeepError::NotClosed) };
         let plan = CachePlan::check_again(self.spec.clone(), mark)?;
         check_blocks(&plan, self.blocks)?;
         let mut cache = plan.format()?;
         let Some(recovered) = cache.take_recovered() else { return Err(KeepError::NotClosed) };
         let pool = SharedPool::of_recovered(&recovered);
-        self.hand_over(cache, Some((recovered, volumes)), &pool)
-    }
-
-    /// Volumes as they are now: they may have grown since the start.
-    fn of_now(&self, mut volumes: Vec<Volume>) -> Result<Vec<Volume>, Silent> {
-        let snapshots = self.collector.snapshots()?;
-        for (volume, place) in volumes.iter_mut().zip(&self.places) {
-            let now = snapshots[place.reactor].volumes.iter().find(|now| now.volume == place.volume);
-            volume.bytes = now.map_or(volume.bytes, |now| now.info.bytes);
-        }
-        Ok(volumes)
+        self.hand_over(cache, Some(recovered), &pool)
     }
 
     /// One that is not is empty again, for all.
@@ -332,7 +316,7 @@ impl<C: Send + 'static> Keeper<C> {
     fn hand_over(
         &mut self,
         cache: CacheDevice,
-        mut kept: Option<(Box<Recovered>, Vec<Volume>)>,
+        mut kept: Option<Box<Recovered>>,
         pool: &SharedPool,
     ) -> Result<Resumed, KeepError> {
         let mut resumed = Resumed::default();
@@ -356,11 +340,11 @@ impl<C: Send + 'static> Keeper<C> {
         &self,
         index: usize,
         cache: &CacheDevice,
-        kept: Option<(Box<Recovered>, Vec<Volume>)>,
+        kept: Option<Box<Recovered>>,
         pool: SharedPool,
     ) -> Result<Resumed, KeepError> {
         let answer = self.collector.reactors[index].attach_cache(cache, kept, pool)?;
-        Ok(answer.recv_timeout(REACTOR_WITHIN).map_err(|_| Silent(index))??)
+        Ok(answered(index, &answer)??)
     }
 
     fn take_back(&mut self) {
@@ -383,7 +367,7 @@ fn check_blocks(plan: &CachePlan, blocks: u32) -> Result<(), KeepError> {
 /// Where its reactor does not answer.
 pub fn lost_ranges<C>(reactor: &Handle<C>, place: VolumePlace) -> Result<Vec<LostRange>, HandleError> {
     let answer = reactor.lost_ranges(place.volume)?;
-    let ranges = answer.recv_timeout(REACTOR_WITHIN).map_err(|_| HandleError::Ended)?;
+    let ranges = answered(place.reactor, &answer).map_err(|_| HandleError::Ended)?;
     Ok(ranges
         .into_iter()
         .map(|range| LostRange { offset: range.start, len: range.end - range.start })

@@ -2,7 +2,8 @@
 //!
 //! [`config`] says what `larder.toml` may say. [`server`] checks it against the machine, starts the reactors, and stops
 //! them. [`warm_start`] says what tenants begin with where the cache was kept. [`analyzer`] is the thread around the loop of an epoch ([`epoch`] decides, [`actuator`] puts the decisions into
-//! steps). [`collector`] puts the [`status`] together that the [`control_socket`] tells; [`control`] has what else it can be asked. [`volumes`] is what can be done to one volume in use, [`migration`] which of them are leaving. [`keeper`] looks after a cache device that fails and comes back; [`loss`] is what it alone has.
+//! steps). [`collector`] puts the [`status`] together that the [`control_socket`] tells; [`control`] has what else it can be asked. [`hosted`] says who is here, [`exported`] how clients reach them.
+//! [`volumes`] is what can be done to one volume in use, [`migration`] which of them are leaving. [`keeper`] looks after a cache device that fails and comes back; [`loss`] is what it alone has.
 
 pub mod actuator;
 pub mod analyzer;
@@ -12,6 +13,8 @@ pub mod control;
 pub mod control_socket;
 mod durable_file;
 pub mod epoch;
+pub mod exported;
+pub mod hosted;
 pub mod keeper;
 pub mod loss;
 pub mod migration;

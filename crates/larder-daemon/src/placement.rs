@@ -41,15 +41,16 @@ pub fn in_turn(tenants: usize, reactors: usize) -> Vec<Place> {
     (0..tenants).map(place).collect()
 }
 
-/// The tenants of each reactor, by their identity there.
-pub fn routes(places: &[Place], reactors: usize) -> Routes {
-    let mut routes = vec![Vec::new(); reactors];
-    for (index, place) in places.iter().enumerate() {
-        if let Some(tenants) = routes.get_mut(place.reactor) {
-            tenants.push(index);
-        }
-    }
-    routes
+/// The reactor for one tenant more, of so many: the first of those that have the fewest.
+pub fn for_newcomer<'a>(places: impl Iterator<Item = &'a Place>, reactors: usize) -> usize {
+    let mut counts = vec![0; reactors.max(1)];
+    places.for_each(|place| counts[place.reactor] += 1);
+    (0..counts.len()).min_by_key(|&reactor| counts[reactor]).unwrap_or(0)
+}
+
+/// The tenants of each reactor, by their identity there. Identities of tenants that are gone lead nowhere.
+pub fn routes(places: &[Place]) -> Routes {
+    places.iter().enumerate().map(|(index, place)| ((place.reactor, place.tenant), index)).collect()
 }
 
 #[cfg(test)]
@@ -61,10 +62,10 @@ mod tests {
         let places = in_turn(5, 2);
         let shown: Vec<_> = places.iter().map(|place| (place.reactor, place.tenant.0)).collect();
         assert_eq!(shown, [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)]);
-        let routes = routes(&places, 2);
-        assert_eq!(routes, [vec![0, 2, 4], vec![1, 3]]);
+        let routes = routes(&places);
         for (index, place) in places.iter().enumerate() {
-            assert_eq!(routes[place.reactor][place.tenant.0 as usize], index);
+            assert_eq!(routes[&(place.reactor, place.tenant)], index);
         }
+        assert_eq!((for_newcomer(places.iter(), 2), for_newcomer(places[1..].iter(), 2)), (1, 0));
     }
 }

@@ -6,11 +6,15 @@
 //! finish what is in flight, flush the backings, write what the cache keeps and remove their sockets), analyzer, control socket, and last the lock on the cache device.
 
 mod checked;
+mod difference;
 mod error;
 mod plan;
+mod reload;
 mod running;
 mod signals;
 mod sockets;
+
+use std::path::{self, Path};
 
 use crate::config::Config;
 use checked::Checked;
@@ -19,6 +23,7 @@ use signals::Signals;
 use sockets::Sockets;
 
 pub use error::ServeError;
+pub use reload::{ReloadError, Reloaded};
 
 /// Find out whether a configuration can be served: open its backings and its cache device, listen on its addresses, and let
 /// go of all that again. Nothing is written but socket files, which are gone afterwards.
@@ -32,16 +37,19 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Serve a configuration until SIGTERM or SIGINT. A second signal ends the process at once.
+/// Serve a configuration until SIGTERM or SIGINT. A second signal ends the process at once. With SIGHUP, or when the control socket is asked to, the file at `path`
+/// is read again, and tenants and volumes come and go as it says.
 ///
 /// # Errors
 /// When it cannot be started (then nothing has been written, unless starting threads was what failed), when a reactor
 /// ends by itself, or when not everything could be finished in the end.
-pub fn serve(config: &Config) -> Result<(), ServeError> {
+pub fn serve(config: &Config, path: &Path) -> Result<(), ServeError> {
     let signals = Signals::catch()?;
-    let running = Running::start(config, Checked::new(config)?)?;
+    let absolute = path::absolute(path);
+    let path = absolute.map_err(|source| ServeError::Os { action: "find the configuration file", source })?;
+    let running = Running::start(config, path, Checked::new(config)?)?;
     running.announce();
-    let alive = signals.wait(|| running.is_alive());
+    let alive = signals.wait(|| running.is_alive(), || running.reload());
     running.stop()?;
     if alive { Ok(()) } else { Err(ServeError::ReactorEnded) }
 }

@@ -1,26 +1,21 @@
 //! What can be done to one volume while it is served: it grows, is kept quiet for a snapshot of its backing, and lets its guest leave for another host.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use larder_export::Users;
-use larder_export::nbd::ExportTable;
-use larder_export::ublk::{UblkPlace, UblkStanding, UblkState};
-use larder_io::{DrainCommand, Handle, HandleError, VolumeError, VolumeInfo, VolumeSnapshot};
+use larder_io::{DrainCommand, Handle, HandleError, Told, VolumeError, VolumeInfo, VolumeSnapshot};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::collector::{Collector, Silent};
-use crate::control::{self, Draining, Refusal, VolumePlace, volume_places};
+use crate::collector::{Collector, Silent, answered};
+use crate::control::{Draining, Refusal};
+use crate::exported::Exported;
+use crate::hosted::VolumePlace;
 use crate::migration::{MigrationError, Migrations};
-use crate::status::{Status, VolumeStatus};
+use crate::status::Status;
 
 /// How long a volume may take to become quiet, once it is drained.
 const QUIET_WITHIN: Duration = Duration::from_secs(10);
-/// How long a reactor may take for anything here.
-const REACTOR_WITHIN: Duration = Duration::from_secs(60);
 /// The longest that guests may be kept waiting.
 pub const HOLD_MAX: Duration = Duration::from_secs(3600);
 
@@ -143,59 +138,16 @@ fn volume_help(name: &str, error: &VolumeError) -> String {
     }
 }
 
-/// How clients reach the volumes, as far as it matters here.
-#[derive(Clone, Debug, Default)]
-pub struct Exported {
-    /// The exports of every NBD listener.
-    pub tables: Vec<Arc<ExportTable>>,
-    /// The hypervisors of each volume that is served so, by its name.
-    pub hypervisors: BTreeMap<String, Users>,
-    /// How the block devices of the volumes that are served so stand, likewise.
-    pub ublk: BTreeMap<String, UblkState>,
-}
-
-impl Exported {
-    /// Clients of a volume now.
-    pub fn clients(&self, name: &str) -> usize {
-        let nbd: usize = self.tables.iter().filter_map(|table| table.connections(name)).sum();
-        nbd + self.hypervisors.get(name).map_or(0, Users::count)
-    }
-
-    /// Wait until it is known of each block device how it stands, but not beyond `until`.
-    pub fn wait(&self, until: Instant) {
-        self.ublk.values().for_each(|state| drop(state.wait(until)));
-    }
-
-    /// The block device of a volume, if it is there.
-    fn block_device(&self, name: &str) -> Option<UblkPlace> {
-        match self.ublk.get(name)?.get() {
-            UblkStanding::Served(place) => Some(place),
-            UblkStanding::Starting | UblkStanding::Absent(_) => None,
-        }
-    }
-
-    /// What there is to tell of how a volume is reached, and by whom.
-    fn tell(&self, volume: &mut VolumeStatus) {
-        volume.clients = self.clients(&volume.name) as u64;
-        match self.ublk.get(&volume.name).map(UblkState::get) {
-            None => {}
-            Some(UblkStanding::Starting) => volume.ublk_problem = Some("it is being made".into()),
-            Some(UblkStanding::Served(place)) => volume.ublk = Some(place.path().display().to_string()),
-            Some(UblkStanding::Absent(why)) => volume.ublk_problem = Some(why),
-        }
-    }
-}
-
 /// Does things to volumes.
 pub struct Volumes<C> {
     collector: Arc<Collector<C>>,
     exported: Exported,
-    migrations: Migrations,
+    migrations: Arc<Migrations>,
 }
 
 impl<C> Volumes<C> {
     /// Those of this daemon.
-    pub fn new(collector: Arc<Collector<C>>, exported: Exported, migrations: Migrations) -> Self {
+    pub fn new(collector: Arc<Collector<C>>, exported: Exported, migrations: Arc<Migrations>) -> Self {
         Self { collector, exported, migrations }
     }
 
@@ -217,12 +169,10 @@ impl<C> Volumes<C> {
     /// # Errors
     /// Where nothing has this name, one that is being migrated would have dirty blocks again, or a reactor does not take the command.
     pub fn drain(&self, name: &str, how: DrainCommand) -> Result<Draining, Refusal> {
-        let config = &self.collector.config;
-        let named = control::named(config, name);
-        let migrating =
-            |at: &usize| config.volumes().nth(*at).filter(|volume| self.migrations.has(&volume.name));
+        let hosted = self.collector.hosted.get();
         if how == DrainCommand::Off
-            && let Some(volume) = named.iter().find_map(migrating)
+            && let Some((volume, _)) =
+                hosted.named(name).into_iter().find(|(volume, _)| self.migrations.has(&volume.name))
         {
             return Err(Refusal::Migrating(volume.name.clone()));
         }
@@ -237,11 +187,8 @@ impl<C> Volumes<C> {
         let (reactor, place) = self.find(name)?;
         let from_bytes = self.now(place)?.info.bytes;
         let VolumeInfo { bytes: to_bytes, .. } =
-            answered(name, place.reactor, reactor.grow_volume(place.volume)?)?;
-        self.exported.tables.iter().for_each(|table| table.resize(name, to_bytes));
-        let block_device = self.exported.block_device(name);
-        let ublk_problem =
-            block_device.and_then(|place| place.resize(to_bytes).err()).map(|error| error.to_string());
+            done(name, place.reactor, &reactor.grow_volume(place.volume)?)?;
+        let ublk_problem = self.exported.resize(name, to_bytes);
         tracing::info!(volume = name, from_bytes, to_bytes, "the volume has grown");
         Ok(Resized { from_bytes, to_bytes, ublk_problem })
     }
@@ -253,7 +200,7 @@ impl<C> Volumes<C> {
     pub fn quiesce(&self, name: &str, hold: Duration) -> Result<Done, VolumeRefusal> {
         let (reactor, place) = self.find(name)?;
         let hold = hold.min(HOLD_MAX);
-        answered(name, place.reactor, reactor.quiesce(place.volume, QUIET_WITHIN, hold)?)?;
+        done(name, place.reactor, &reactor.quiesce(place.volume, QUIET_WITHIN, hold)?)?;
         tracing::info!(volume = name, seconds = hold.as_secs(), "the volume is quiet: writes wait");
         Ok(Done {})
     }
@@ -264,8 +211,7 @@ impl<C> Volumes<C> {
     /// Where there is none of this name.
     pub fn thaw(&self, name: &str) -> Result<Thawed, VolumeRefusal> {
         let (reactor, place) = self.find(name)?;
-        let answer = reactor.thaw(place.volume)?;
-        let was_quiet = answer.recv_timeout(REACTOR_WITHIN).map_err(|_| Silent(place.reactor))?;
+        let was_quiet = answered(place.reactor, &reactor.thaw(place.volume)?)?;
         tracing::info!(volume = name, was_quiet, "the volume goes on");
         Ok(Thawed { was_quiet })
     }
@@ -292,7 +238,7 @@ impl<C> Volumes<C> {
             }
             MigrationStep::Complete => {
                 self.has_left(name, place)?;
-                answered(name, place.reactor, reactor.forget_volume(place.volume)?)?;
+                done(name, place.reactor, &reactor.forget_volume(place.volume)?)?;
                 self.end(name, reactor, place)?;
                 tracing::info!(volume = name, "its guest has left: nothing is cached of it any more");
             }
@@ -311,8 +257,7 @@ impl<C> Volumes<C> {
 
     /// The backing has everything, and nobody is here.
     fn has_left(&self, name: &str, place: VolumePlace) -> Result<(), VolumeRefusal> {
-        let opened = self.exported.block_device(name).is_some_and(|place| place.is_in_use());
-        let clients = self.exported.clients(name) + usize::from(opened);
+        let clients = self.exported.users(name);
         if clients > 0 {
             return Err(VolumeRefusal::InUse { name: name.into(), clients });
         }
@@ -323,11 +268,9 @@ impl<C> Volumes<C> {
     }
 
     fn find(&self, name: &str) -> Result<(&Handle<C>, VolumePlace), VolumeRefusal> {
-        let Collector { config, reactors, .. } = &*self.collector;
-        let places = volume_places(config, self.collector.places());
-        let found = config.volumes().zip(places).find(|(volume, _)| volume.name == name);
-        let (_, place) = found.ok_or_else(|| VolumeRefusal::Unknown(name.into()))?;
-        Ok((&reactors[place.reactor], place))
+        let hosted = self.collector.hosted.get();
+        let (_, place) = hosted.volume(name).ok_or_else(|| VolumeRefusal::Unknown(name.into()))?;
+        Ok((&self.collector.reactors[place.reactor], place))
     }
 
     fn now(&self, place: VolumePlace) -> Result<VolumeSnapshot, VolumeRefusal> {
@@ -338,12 +281,7 @@ impl<C> Volumes<C> {
     }
 }
 
-/// What a reactor answers.
-fn answered<T>(
-    name: &str,
-    reactor: usize,
-    answer: Receiver<Result<T, VolumeError>>,
-) -> Result<T, VolumeRefusal> {
-    let answer = answer.recv_timeout(REACTOR_WITHIN).map_err(|_| Silent(reactor))?;
-    answer.map_err(|source| VolumeRefusal::Volume { name: name.into(), source })
+/// What has come of something that a reactor was to do to a volume.
+fn done<T>(name: &str, reactor: usize, told: &Told<T>) -> Result<T, VolumeRefusal> {
+    answered(reactor, told)?.map_err(|source| VolumeRefusal::Volume { name: name.into(), source })
 }

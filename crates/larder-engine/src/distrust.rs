@@ -45,7 +45,8 @@ impl Engine {
                 waiting += 1;
             } else {
                 self.sweeps.remove(waiting);
-                self.volume_mut(volume).distrusted = false;
+                let volume = self.volume_mut(volume);
+                volume.distrusted = volume.forgetting;
             }
         }
         looks == 0
@@ -53,22 +54,25 @@ impl Engine {
 
     /// Drop an entry if it is of this volume. False if it must stay for now.
     fn sweep_entry(&mut self, volume: VolumeId, entry: u32) -> bool {
-        match self.store.key_of_number(entry) {
-            // Only the cache has what is dirty.
-            Some(key)
-                if key.volume == volume && matches!(self.store.state(entry), State::Ghost | State::Dirty) =>
-            {
-                true
-            }
-            Some(key) if key.volume == volume && self.is_in_use(entry) => false,
-            Some(key) if key.volume == volume => {
-                let was_live = self.store.state(entry) != State::Dead;
-                self.remove_entry(entry);
-                self.stats_mut(volume).invalidations += u64::from(was_live);
-                true
-            }
-            _ => true,
+        if self.store.key_of_number(entry).is_none_or(|key| key.volume != volume) {
+            return true;
         }
+        match self.store.state(entry) {
+            State::Ghost => true,
+            // Only the cache has what is dirty. It leaves when it is clean, where all of the volume has to.
+            State::Dirty => !self.volume(volume).forgetting,
+            _ if self.is_in_use(entry) => false,
+            state => {
+                self.remove_entry(entry);
+                self.stats_mut(volume).invalidations += u64::from(state != State::Dead);
+                true
+            }
+        }
+    }
+
+    /// True while blocks of a volume are being dropped.
+    pub(crate) fn is_sweeping(&self, volume: VolumeId) -> bool {
+        self.sweeps.iter().any(|sweep| sweep.volume == volume)
     }
 
     /// True if the cache may not be used for this volume.

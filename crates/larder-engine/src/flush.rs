@@ -54,6 +54,9 @@ impl Engine {
 
     /// Flush a backing for the cache's own sake.
     pub(crate) fn flush_backing(&mut self, volume: VolumeId) {
+        if self.is_gone(volume) {
+            return;
+        }
         let flushes = &mut self.volume_mut(volume).flushes;
         flushes.again = true;
         if !flushes.busy {

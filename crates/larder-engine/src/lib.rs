@@ -57,7 +57,7 @@ pub use api::*;
 pub use clean::{DirtyLimits, Drain};
 #[cfg(feature = "planted")]
 pub use durable::recover_planted;
-pub use durable::{GrowError, OpenError, Planted, Sums};
+pub use durable::{GrowError, JoinError, OpenError, Planted, Sums};
 pub use larder_policy::spec::CachingSpec;
 pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};
 pub use resume::{Resumed, SessionMark};
@@ -162,6 +162,10 @@ struct Volume {
     unflushed: bool,
     /// The cache device failed with data that the backing does not have: nothing is served.
     failed: bool,
+    /// It stays distrusted until it is forgotten.
+    forgetting: bool,
+    /// It has left: nothing is asked of its backing any more.
+    gone: bool,
     slow_cache: SlowCache,
     /// Its writes reach the backing in the order of its flushes.
     order: Option<Box<Order>>,
@@ -298,6 +302,8 @@ impl Engine {
             dirty: 0,
             unflushed: false,
             failed: false,
+            forgetting: false,
+            gone: false,
             slow_cache: SlowCache::default(),
             order: None,
         });

@@ -109,7 +109,8 @@ impl Engine {
     }
 
     fn admissible(&self, request: &Request) -> Result<(), IoError> {
-        let volume = self.volumes.get(request.volume.0 as usize).ok_or(IoError::Invalid)?;
+        let known = self.volumes.get(request.volume.0 as usize).filter(|volume| !volume.gone);
+        let volume = known.ok_or(IoError::Invalid)?;
         if request.kind == RequestKind::Flush {
             return Ok(());
         }

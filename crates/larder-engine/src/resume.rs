@@ -42,6 +42,11 @@ impl Engine {
         self.durable.as_ref().map(|durable| durable.mark())
     }
 
+    /// Bytes of a block.
+    pub fn cache_block_bytes(&self) -> u32 {
+        self.config.block_bytes
+    }
+
     /// The smallest unit that the cache device may read and write, in bytes.
     pub fn cache_align(&self) -> u32 {
         self.config.cache_align

@@ -54,8 +54,26 @@ impl BackingError {
 impl Backing {
     /// Open what a configuration names: a path, or (with `://` in it) an NBD URI. Blocks while connecting, 10 seconds at most.
     pub fn open(text: &str) -> Result<Self, BackingError> {
+        Self::open_with(text, FileDevice::open_backing)
+    }
+
+    /// The same for somebody who writes to it and wants nobody else there: a block device that is mounted or part of something
+    /// else, and a file that a daemon or another such program has, are refused. A server's other clients cannot be seen.
+    pub fn open_alone(text: &str) -> Result<Self, BackingError> {
+        Self::open_with(text, FileDevice::open_alone)
+    }
+
+    /// The same for reading alone: writes fail.
+    pub fn open_to_read(text: &str) -> Result<Self, BackingError> {
+        Self::open_with(text, FileDevice::open_to_read)
+    }
+
+    fn open_with(
+        text: &str,
+        file: impl FnOnce(&Path) -> Result<FileDevice, OpenError>,
+    ) -> Result<Self, BackingError> {
         if !text.contains("://") {
-            return Ok(Self::File(FileDevice::open_backing(Path::new(text))?));
+            return Ok(Self::File(file(Path::new(text))?));
         }
         match text.parse::<Uri>() {
             Ok(uri) => Ok(Self::Nbd(NbdBacking::connect(&uri)?)),
@@ -100,7 +118,7 @@ impl Backing {
 pub(crate) enum Device {
     File(Box<FileRunner>),
     Nbd(Box<NbdRunner>),
-    /// A cache device that was let go of.
+    /// One that was let go of: a cache device, or the backing of a volume that has left.
     Gone {
         /// The reactor's name for it.
         index: usize,

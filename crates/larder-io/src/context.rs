@@ -217,6 +217,13 @@ impl Context {
         self.driver.volumes.iter().map(|volume| usize::from(volume.tenant.0) + 1).max().unwrap_or(0)
     }
 
+    /// Number of tenants that have a volume here which has not left.
+    pub fn tenants_here(&self) -> usize {
+        let Self { driver, .. } = self;
+        let here = driver.volumes.iter().zip((0..).map(VolumeId)).filter(|(_, id)| driver.has(*id));
+        here.map(|(volume, _)| volume.tenant).collect::<std::collections::BTreeSet<_>>().len()
+    }
+
     /// Have another turn without sleeping: it brings [`Event::CalledAgain`].
     pub fn call_again(&mut self) {
         self.events.push_back(Event::CalledAgain);

@@ -32,12 +32,20 @@ const REQUESTS_MAX: usize = 65_536;
 const CACHE: usize = 0;
 
 /// A volume as the driver needs it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Volume {
     pub tenant: TenantId,
     pub info: VolumeInfo,
     /// Requests that would change it wait.
     pub frozen: bool,
+    /// What a cache that is kept knows it by.
+    pub known: Option<larder_engine::format::Volume>,
+}
+
+impl Volume {
+    pub fn new(tenant: TenantId, info: VolumeInfo) -> Self {
+        Self { tenant, info, frozen: false, known: None }
+    }
 }
 
 /// A guest's request has ended.
@@ -447,9 +455,11 @@ impl Driver {
     /// Flush every backing, once, before the reactor ends.
     pub fn flush_backings(&mut self, lane: &mut Lane) {
         for device in CACHE + 1..self.devices.len() {
-            if matches!(&self.devices[device], Device::Nbd(nbd) if !nbd.owes_flush()) {
+            match &self.devices[device] {
                 // A server that is down need not come back for nothing.
-                continue;
+                Device::Nbd(nbd) if !nbd.owes_flush() => continue,
+                Device::Gone { .. } => continue,
+                Device::Nbd(_) | Device::File(_) => {}
             }
             self.closing.begin(device);
             let ticket = Ticket { op: None, hold: None, started_ns: self.now_ns };
@@ -532,7 +542,7 @@ mod tests {
         let devices = vec![device(0), device(1)];
         let info = VolumeInfo { bytes: 1 << 20, min_block: 512, preferred_block: 4096, read_only: false };
         let pool = BufferPool::new(1 << 20);
-        Driver::new(engine, vec![Volume { tenant, info, frozen: false }], devices, pool, Monitor::new(None))
+        Driver::new(engine, vec![Volume::new(tenant, info)], devices, pool, Monitor::new(None))
     }
 
     #[test]

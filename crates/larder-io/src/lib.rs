@@ -24,6 +24,7 @@ mod memory;
 mod monitor;
 mod nbd_backing;
 pub mod offline;
+mod plain_disk;
 mod reactor;
 mod ring;
 mod send_list;
@@ -43,9 +44,12 @@ pub use driver_command::DRIVER_COMMAND_BYTES;
 pub use file::{FileDevice, OpenError};
 pub use frontend::{Event, Extent, Frontend, GuestRequest, VolumeInfo};
 pub use identity::backing_of;
-pub use mailbox::{AttachError, DrainCommand, Handle, HandleError, Inbox, VolumeError, mailbox};
+pub use mailbox::{
+    AttachError, DrainCommand, Handle, HandleError, Inbox, NewTenant, NewVolume, Told, VolumeError, mailbox,
+};
 pub use monitor::{MONITOR_BATCH, MonitorRecord, MonitorSink};
 pub use nbd_backing::{NbdBacking, NbdError, NbdErrorKind};
+pub use plain_disk::{DiskEnd, DiskRequest, PlainDisk};
 pub use reactor::{ReactorBuilder, ReactorConfig, ReactorError, ReactorThread};
 pub use send_list::{SEND_HEADER_BYTES, SEND_SEGMENTS, SendList};
 pub use slots::SharedPool;

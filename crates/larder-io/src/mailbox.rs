@@ -3,9 +3,11 @@
 use crate::driver::Another;
 use crate::frontend::VolumeInfo;
 use crate::stats::ReactorSnapshot;
-use crate::{CacheDevice, SharedPool, sys};
+use crate::{Backing, CacheDevice, SharedPool, sys};
 use larder_engine::format::{Recovered, Volume};
-use larder_engine::{GrowError, OpenError, Resumed, TenantId, VolumeId, WritePolicy};
+use larder_engine::{
+    CachingSpec, DirtyLimits, GrowError, JoinError, OpenError, Resumed, TenantId, VolumeId, WritePolicy,
+};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
@@ -41,6 +43,18 @@ pub(crate) enum ReactorCommand<C> {
         volume: VolumeId,
         answer: mpsc::Sender<Result<VolumeInfo, VolumeError>>,
     },
+    AddTenant {
+        new: Box<NewTenant>,
+        answer: mpsc::Sender<Result<TenantId, VolumeError>>,
+    },
+    JoinVolume {
+        new: Box<NewVolume>,
+        answer: mpsc::Sender<Result<(VolumeId, VolumeInfo), VolumeError>>,
+    },
+    LeaveVolume {
+        volume: VolumeId,
+        answer: mpsc::Sender<Result<(), VolumeError>>,
+    },
     ForgetVolume {
         volume: VolumeId,
         answer: mpsc::Sender<Result<(), VolumeError>>,
@@ -64,6 +78,32 @@ pub(crate) enum ReactorCommand<C> {
     Stop {
         within: Duration,
     },
+}
+
+/// A tenant that comes while the reactor works.
+#[derive(Clone, Copy, Debug)]
+pub struct NewTenant {
+    /// Blocks that it may hold.
+    pub quota_blocks: u32,
+    /// How its writes are treated.
+    pub policy: WritePolicy,
+    /// How its blocks are replaced and admitted.
+    pub caching: CachingSpec,
+    /// How much may be dirty.
+    pub dirty: DirtyLimits,
+}
+
+/// A volume that comes while the reactor works.
+#[derive(Debug)]
+pub struct NewVolume {
+    /// Whose it is; one of this reactor.
+    pub tenant: TenantId,
+    /// Opened, and checked.
+    pub backing: Backing,
+    /// Whether its writes reach the backing in the order of its flushes.
+    pub ordered: bool,
+    /// What a cache that is kept is to know it by; its number and size are chosen here.
+    pub known: Volume,
 }
 
 /// What is to become of a volume's dirty blocks.
@@ -131,6 +171,20 @@ pub enum VolumeError {
     /// See there.
     #[error(transparent)]
     Grow(#[from] GrowError),
+    /// See there.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// Its backing cannot be driven.
+    #[error("cannot use {backing}: {why}")]
+    Start {
+        /// Its path or URI.
+        backing: String,
+        /// Why.
+        why: String,
+    },
+    /// A reactor has only so many tenants.
+    #[error("65,534 tenants have been here since the start: no other can come before the next")]
+    Tenants,
     /// The cache device alone has some of it.
     #[error("some of the volume is dirty")]
     Dirty,
@@ -143,6 +197,9 @@ pub enum VolumeError {
     /// It was thawed before it was quiet.
     #[error("the volume was thawed meanwhile")]
     Thawed,
+    /// Something else is being done to it.
+    #[error("something else is being done to the volume")]
+    Busy,
     /// It took too long.
     #[error("a device did not do its part in time")]
     Slow,
@@ -153,6 +210,9 @@ pub enum VolumeError {
     #[error(transparent)]
     Handle(#[from] HandleError),
 }
+
+/// Through which comes what has come of something that was to be done to a volume or a tenant; it hangs up if the reactor ends first.
+pub type Told<T> = mpsc::Receiver<Result<T, VolumeError>>;
 
 /// Tells a reactor what to do, from any thread. Cheap to clone.
 #[derive(Debug)]
@@ -236,12 +296,12 @@ impl<C> Handle<C> {
     }
 
     /// Go on with a cache that was opened anew, after [`Handle::detach_cache`]. `kept` is what it was recovered to hold (no clean block that could be
-    /// used), and its volumes in the order in which they were added; `None` for a cache that is not kept. Guests wait until all that is under way
+    /// used); `None` for a cache that is not kept. Guests wait until all that is under way
     /// has ended. How it went comes through the receiver.
     pub fn attach_cache(
         &self,
         cache: &CacheDevice,
-        kept: Option<(Box<Recovered>, Vec<Volume>)>,
+        kept: Option<Box<Recovered>>,
         pool: SharedPool,
     ) -> Result<mpsc::Receiver<Result<Resumed, AttachError>>, AttachError> {
         let device = cache.device().try_clone().map_err(AttachError::Clone)?;
@@ -252,20 +312,36 @@ impl<C> Handle<C> {
     }
 
     /// Let a volume have the size that its backing has now, which is larger. What it is like then comes through the receiver, after the frontend was told.
-    pub fn grow_volume(
-        &self,
-        volume: VolumeId,
-    ) -> Result<mpsc::Receiver<Result<VolumeInfo, VolumeError>>, HandleError> {
+    pub fn grow_volume(&self, volume: VolumeId) -> Result<Told<VolumeInfo>, HandleError> {
         let (answer, receiver) = mpsc::channel();
         self.send(ReactorCommand::GrowVolume { volume, answer })?;
         Ok(receiver)
     }
 
+    /// Add a tenant, without volumes. Its identity comes through the receiver.
+    pub fn add_tenant(&self, new: NewTenant) -> Result<Told<TenantId>, HandleError> {
+        let (answer, receiver) = mpsc::channel();
+        self.send(ReactorCommand::AddTenant { new: Box::new(new), answer })?;
+        Ok(receiver)
+    }
+
+    /// Add a volume. Its identity, and what it is like, come through the receiver when it may be served: the frontend is to be told of it then.
+    pub fn join_volume(&self, new: NewVolume) -> Result<Told<(VolumeId, VolumeInfo)>, HandleError> {
+        let (answer, receiver) = mpsc::channel();
+        self.send(ReactorCommand::JoinVolume { new: Box::new(new), answer })?;
+        Ok(receiver)
+    }
+
+    /// Drop everything cached of a volume, flush its backing and let go of it. It has to be drained, and no frontend may have it any more; where it is still
+    /// asked for something, or a device is slow, it stays. The receiver tells when it is gone.
+    pub fn leave_volume(&self, volume: VolumeId) -> Result<Told<()>, HandleError> {
+        let (answer, receiver) = mpsc::channel();
+        self.send(ReactorCommand::LeaveVolume { volume, answer })?;
+        Ok(receiver)
+    }
+
     /// Drop everything cached of a volume, so that not even a crash brings any of it back. It has to be drained.
-    pub fn forget_volume(
-        &self,
-        volume: VolumeId,
-    ) -> Result<mpsc::Receiver<Result<(), VolumeError>>, HandleError> {
+    pub fn forget_volume(&self, volume: VolumeId) -> Result<Told<()>, HandleError> {
         let (answer, receiver) = mpsc::channel();
         self.send(ReactorCommand::ForgetVolume { volume, answer })?;
         Ok(receiver)
@@ -278,7 +354,7 @@ impl<C> Handle<C> {
         volume: VolumeId,
         within: Duration,
         hold: Duration,
-    ) -> Result<mpsc::Receiver<Result<(), VolumeError>>, HandleError> {
+    ) -> Result<Told<()>, HandleError> {
         let (answer, receiver) = mpsc::channel();
         self.send(ReactorCommand::Quiesce { volume, within, hold, answer })?;
         Ok(receiver)

@@ -1,6 +1,7 @@
 //! A reactor: one thread, one ring, one engine with its devices, one frontend.
 
 mod build;
+mod come_and_go;
 mod run;
 mod stop;
 mod swap;

@@ -68,7 +68,7 @@ impl DeviceStats {
 pub struct ReactorSnapshot {
     /// Its tenants, by identity.
     pub tenants: Vec<TenantSnapshot>,
-    /// Its volumes, by identity.
+    /// Its volumes that have not left, by rising identity.
     pub volumes: Vec<VolumeSnapshot>,
     /// The cache device as this reactor uses it.
     pub cache: DeviceStats,

@@ -129,6 +129,7 @@ impl World {
         self.tell(|| format!("{act:?}"));
         match *act {
             Act::Ask(ask) => self.ask(ask),
+            Act::Flush { disk } if !self.is_served(disk) => {}
             Act::Flush { disk } => self.submit(ask::flush(VolumeId(disk as u16))),
             Act::Steps(count) => (0..count).for_each(|_| _ = self.step()),
             Act::Settle => self.settle(),
@@ -137,6 +138,15 @@ impl World {
                 self.count(Fault::Change);
                 self.set_quota(tenant, blocks);
             }
+            Act::Join { tenant, bytes, ordered } => {
+                self.count(Fault::Change);
+                self.join(tenant, bytes, ordered);
+            }
+            Act::Leave { disk } => {
+                self.count(Fault::Change);
+                self.leave(disk);
+            }
+            Act::Grow { disk, .. } if !self.is_served(disk) => {}
             Act::Grow { disk, blocks } => {
                 self.count(Fault::Change);
                 self.grow(disk, blocks);
@@ -150,6 +160,9 @@ impl World {
     }
 
     fn ask(&mut self, Ask { kind, disk, at, blocks, inset, fua }: Ask) {
+        if !self.is_served(disk) {
+            return;
+        }
         // One that grows may not have its new size yet.
         let bytes = self.host().engine().volume_bytes(VolumeId(disk as u16));
         let block = self.plan().block_bytes();
@@ -161,6 +174,13 @@ impl World {
 
     /// A device misbehaves.
     fn hurt(&mut self, act: &Act) {
+        if let Act::Errors { of: Part::Backing(disk), .. } | Act::Latency { of: Part::Backing(disk), .. } =
+            *act
+            && disk >= self.plan().disks.len()
+        {
+            // It could not come.
+            return;
+        }
         let layout = self.layout();
         let data = layout.data_offset()..layout.device_bytes();
         match *act {

@@ -41,6 +41,20 @@ pub enum Act {
         /// The new one.
         policy: WritePolicy,
     },
+    /// A volume comes, if it can.
+    Join {
+        /// Whose it is.
+        tenant: usize,
+        /// Its size.
+        bytes: u64,
+        /// Its writes have an order.
+        ordered: bool,
+    },
+    /// A volume leaves, as soon as it can, and somebody else writes to its backing.
+    Leave {
+        /// Its number.
+        disk: usize,
+    },
     /// A backing becomes longer, and its volume grows in use, if it can.
     Grow {
         /// Its number.
@@ -187,7 +201,8 @@ pub struct Script {
 impl Script {
     /// The script of a plan's seed, with these faults.
     pub fn of(plan: &Plan, faults: Faults) -> Self {
-        let mut writer = Writer { rng: Rng::new(plan.seed), plan, faults, wide: is_wide(plan), hot: [0; 4] };
+        let (rng, disks) = (Rng::new(plan.seed), plan.disks.len());
+        let mut writer = Writer { rng, plan, faults, disks, wide: is_wide(plan), hot: [0; 4] };
         writer.hot = [0; 4].map(|_: u64| writer.rng.below(1 << 32));
         let count = 2 + writer.rng.below(LIVES_MAX - 1);
         Self { lives: (0..count).map(|number| writer.life(number == 0)).collect() }
@@ -203,6 +218,8 @@ struct Writer<'p> {
     rng: Rng,
     plan: &'p Plan,
     faults: Faults,
+    /// Volumes that there are by now, at most.
+    disks: usize,
     wide: bool,
     /// Where requests go again and again.
     hot: [u64; 4],
@@ -245,7 +262,10 @@ impl Writer<'_> {
         match self.rng.below(5) {
             0..=1 => Change::Resize { disk: self.disk(), bytes },
             2..=3 => Change::Replace { disk: self.disk(), bytes },
-            _ => Change::Add { tenant: self.tenant(), bytes },
+            _ => {
+                self.disks += 1;
+                Change::Add { tenant: self.tenant(), bytes }
+            }
         }
     }
 
@@ -330,15 +350,24 @@ impl Writer<'_> {
 
     fn setting(&mut self) -> Act {
         let tenant = self.tenant();
-        match self.rng.below(3) {
+        match self.rng.below(5) {
             0 => Act::Grow { disk: self.disk(), blocks: 1 + self.rng.below(3) },
-            1 => Act::Quota { tenant, blocks: any_quota(&mut self.rng, self.wide) },
+            1 if self.rng.below(2) == 0 => self.join(),
+            1 => Act::Leave { disk: self.disk() },
+            2 => Act::Quota { tenant, blocks: any_quota(&mut self.rng, self.wide) },
             _ => Act::Policy { tenant, policy: any_policy(&mut self.rng, self.plan.holds_back) },
         }
     }
 
+    fn join(&mut self) -> Act {
+        self.disks += 1;
+        let bytes = disk_bytes(&mut self.rng, self.plan.block_bytes(), self.wide);
+        let ordered = self.plan.holds_back && self.rng.below(3) == 0;
+        Act::Join { tenant: self.tenant(), bytes, ordered }
+    }
+
     fn disk(&mut self) -> usize {
-        self.rng.below(self.plan.disks.len() as u64) as usize
+        self.rng.below(self.disks as u64) as usize
     }
 
     fn tenant(&mut self) -> usize {

@@ -2,6 +2,7 @@
 //! what the history of writes, flushes and crashes allows.
 
 mod check;
+mod come_and_go;
 mod end;
 mod harm;
 mod mend;
@@ -11,6 +12,7 @@ mod swap;
 use crate::fault::{Counts, Fault};
 use crate::plan::{Disk, Plan, is_through};
 use crate::trace::Trace;
+use come_and_go::Leaving;
 use larder_engine::format::{Layout, Superblock, Uuid, format};
 use larder_engine::{
     DeviceOp, EngineConfig, Request, SECTOR_BYTES, TenantId, TenantStats, VolumeId, WritePolicy,
@@ -18,6 +20,7 @@ use larder_engine::{
 use larder_io::sim::{
     Digest, FIRST, FaultModel, HostConfig, Oracle, Prefix, Rng, SimDevice, SimHost, Survivors, stamp,
 };
+use std::collections::BTreeMap;
 
 /// Completions until a world must have come to rest, at most.
 const STEPS_MAX: usize = 1 << 20;
@@ -60,6 +63,8 @@ pub struct World {
     before: Vec<u8>,
     counts: Counts,
     trace: Trace,
+    /// Volumes that have been told to leave since the last start.
+    leaving: BTreeMap<usize, Leaving>,
 }
 
 impl World {
@@ -94,6 +99,7 @@ impl World {
             before: Vec::new(),
             counts: Counts { histories: 1, ..Counts::default() },
             trace,
+            leaving: BTreeMap::new(),
             plan,
         };
         world.format();
@@ -116,12 +122,18 @@ impl World {
 
     /// A backing with a stamp in each sector.
     fn add_backing(&mut self, disk: &Disk) {
-        let volume = self.oracle.add_volume(disk.bytes / SECTOR_BYTES);
-        self.survivors.add_volume(disk.bytes / SECTOR_BYTES);
-        self.prefix.add_volume(disk.bytes / SECTOR_BYTES);
+        let volume = self.know_disk(disk);
         let model = FaultModel { power_cuts: true, ..self.plan.backing.clone() };
         let device = self.host.add_backing(disk.bytes, model);
         stamp_all(device, volume, FIRST);
+    }
+
+    /// One more volume is held against what may be.
+    fn know_disk(&mut self, disk: &Disk) -> VolumeId {
+        let sectors = disk.bytes / SECTOR_BYTES;
+        self.survivors.add_volume(sectors);
+        self.prefix.add_volume(sectors);
+        self.oracle.add_volume(sectors)
     }
 
     /// The host, to be looked at and hurt. Requests go through [`World::submit`].
@@ -195,6 +207,7 @@ impl World {
     pub fn step(&mut self) -> bool {
         let stepped = self.host.step();
         self.take_done();
+        self.go_on_leaving();
         stepped
     }
 
@@ -244,6 +257,7 @@ impl World {
     /// What a reactor does once a second.
     pub fn tick(&mut self) {
         self.host.tick();
+        self.go_on_leaving();
         self.check();
     }
 

@@ -9,6 +9,7 @@ use crate::trace::options::TraceOptions;
 
 use crate::analyze;
 use crate::plan;
+use crate::replay;
 use crate::reproduce;
 use crate::simulate;
 
@@ -39,6 +40,11 @@ pub enum Command {
     Flush(Flush),
     /// The same, and nothing becomes dirty again until --off, or the daemon's next start: before a backing is moved or the cache device pulled.
     Drain(Drain),
+    /// Have a running daemon read its configuration again: tenants and volumes that are new in it are served, those that are gone from it no more.
+    ///
+    /// A volume that is to leave must not be in use; what is dirty of it is written back first. Everything else that the file says needs a restart.
+    /// SIGHUP (`systemctl reload`) does the same, and tells in the log.
+    Reload(Reload),
     /// Tell how guests, containers and the host get at a volume.
     #[command(subcommand)]
     Volume(Volume),
@@ -56,6 +62,11 @@ pub enum Command {
     Analyze(Box<analyze::Options>),
     /// Tell which SSD to buy as a cache: latency, hits, load of the backing, years until it is worn out, for sizes and endurances.
     Plan(Box<plan::Options>),
+    /// Put the requests of a trace to a real device, file or NBD export, and tell how long they take; check what was written.
+    ///
+    /// At the times of the trace, or with a number of requests outstanding. Latencies of reads and writes (mean, 50, 95, 99, 99.9 %, max), and how late requests
+    /// were sent. What is on the target is lost if the trace writes, so that has to be agreed to.
+    Replay(Box<replay::Options>),
     /// Run the experiments of papers again, and hold their claims against what is found.
     Reproduce(reproduce::Options),
 }
@@ -116,6 +127,14 @@ pub struct Drain {
     /// Let blocks become dirty again.
     #[arg(long)]
     pub off: bool,
+    /// The daemon.
+    #[command(flatten)]
+    pub daemon: Daemon,
+}
+
+/// Options of `larder reload`.
+#[derive(Debug, Args)]
+pub struct Reload {
     /// The daemon.
     #[command(flatten)]
     pub daemon: Daemon,

@@ -15,6 +15,8 @@ mod picture;
 mod plan;
 mod problem;
 mod progress;
+mod reload;
+mod replay;
 mod reproduce;
 mod simulate;
 mod status;
@@ -48,34 +50,39 @@ fn run(cli: &Cli) -> Result<ExitCode, Problem> {
         Command::Status(options) => status::show(options),
         Command::Flush(options) => return drain::flush(options),
         Command::Drain(options) => return drain::drain(options),
+        Command::Reload(options) => reload::reload(options),
         Command::Volume(command) => return volume::run(command),
         Command::Cache(options) => return Ok(cache::run(&options.command)),
         Command::Trace(options) => trace::run(&options.command),
         Command::Simulate(options) => simulate::run(options),
         Command::Analyze(options) => analyze::run(options),
         Command::Plan(options) => plan::run(options),
+        Command::Replay(options) => {
+            log_to_stderr("warn")?;
+            replay::run(options)
+        }
         Command::Reproduce(options) => reproduce::run(options),
     }?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn serve(options: &cli::Serve) -> Result<(), Problem> {
-    log_to_stderr()?;
+    log_to_stderr("info")?;
     let config = Config::load(&options.config)?;
     if options.check {
         larder_daemon::server::check(&config)?;
         println!("{} is valid, and everything it names can be served", options.config.display());
         return Ok(());
     }
-    Ok(larder_daemon::server::serve(&config)?)
+    Ok(larder_daemon::server::serve(&config, &options.config)?)
 }
 
 /// What this library says of a guest's queues, guests could have it say without end. The daemon tells of them itself, in bounds.
 const UNBOUNDED: &str = "virtio_queue=off";
 
-/// Send the log to stderr: `info` and above, unless RUST_LOG says otherwise.
-fn log_to_stderr() -> Result<(), Problem> {
-    let wanted = std::env::var("RUST_LOG").unwrap_or_else(|_| "info".into());
+/// Send the log to stderr: this level and above, unless RUST_LOG says otherwise.
+fn log_to_stderr(level: &str) -> Result<(), Problem> {
+    let wanted = std::env::var("RUST_LOG").unwrap_or_else(|_| level.into());
     // What comes later in the list counts more.
     let filter = EnvFilter::try_new(format!("{UNBOUNDED},{wanted}")).map_err(|error| {
         Problem::new(format_args!("cannot understand RUST_LOG: {error}"), "use RUST_LOG=info")

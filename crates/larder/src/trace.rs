@@ -6,7 +6,7 @@ mod destination;
 mod encoder;
 mod head;
 mod info;
-mod interrupt;
+pub mod interrupt;
 mod losses;
 mod merge;
 pub mod options;

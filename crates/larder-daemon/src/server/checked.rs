@@ -76,7 +76,7 @@ impl Checked {
 }
 
 /// A volume as the cache knows it again; its number is chosen when the cache is opened.
-fn identified(volume: &VolumeConfig, backing: &Backing) -> Volume {
+pub(super) fn identified(volume: &VolumeConfig, backing: &Backing) -> Volume {
     let (name, identity) = (volume.name.clone(), backing.identity());
     Volume { id: 0, name, uuid: larder_io::new_uuid(), bytes: backing.bytes(), identity }
 }
@@ -102,7 +102,8 @@ fn held_blocks(config: &Config, volumes: &[Volume], recovered: &Recovered) -> Ve
     held
 }
 
-fn open_backing(volume: &VolumeConfig) -> Result<Backing, ServeError> {
+/// Open what a volume's truth is on.
+pub(super) fn open_backing(volume: &VolumeConfig) -> Result<Backing, ServeError> {
     let opened = match &volume.backing {
         BackingConfig::Path(path) => FileDevice::open_backing(path).map(Backing::File).map_err(Into::into),
         BackingConfig::Nbd(uri) => larder_io::NbdBacking::connect(uri).map(Backing::Nbd).map_err(Into::into),
@@ -112,7 +113,7 @@ fn open_backing(volume: &VolumeConfig) -> Result<Backing, ServeError> {
 
 /// Refuse two paths that lead to one file or device, of two volumes or of a volume and the cache: the texts in the
 /// configuration differ, but links may not.
-fn all_different(config: &Config) -> Result<(), ServeError> {
+pub(super) fn all_different(config: &Config) -> Result<(), ServeError> {
     let paths = config.volumes().filter_map(|volume| match &volume.backing {
         BackingConfig::Path(path) => Some(path.as_path()),
         BackingConfig::Nbd(_) => None,
@@ -143,6 +144,15 @@ fn identity(path: &Path) -> Option<Identity> {
     let meta = fs::metadata(path).ok()?;
     let device = meta.file_type().is_block_device();
     Some(if device { Identity::Device(meta.rdev()) } else { Identity::File(meta.dev(), meta.ino()) })
+}
+
+/// Open the backing of a volume that comes, and lock it.
+pub(super) fn open_alone(volume: &VolumeConfig) -> Result<Backing, ServeError> {
+    let backing = open_backing(volume)?;
+    if let Backing::File(device) = &backing {
+        lock(volume, device, Instant::now() + LOCK_PATIENCE)?;
+    }
+    Ok(backing)
 }
 
 /// Lock a backing that is a file against a second daemon: two caches over one disk would serve stale data. The lock
@@ -209,16 +219,12 @@ fn until_free<T, E>(
 }
 
 /// The loop over a cache of that many blocks.
-fn epoch_loop(config: &Config, cache_blocks: u32) -> Result<EpochLoop, ServeError> {
+pub(super) fn epoch_loop(config: &Config, cache_blocks: u32) -> Result<EpochLoop, ServeError> {
     let allocator: Box<dyn Allocator + Send> = match config.control.allocator {
         AllocatorChoice::Eci => Box::new(Eci),
         AllocatorChoice::Static => Box::new(Static),
     };
-    let tenant = |tenant: &TenantConfig| LoopTenant {
-        name: tenant.name.clone(),
-        quota_blocks: tenant.quota_bytes.map(|bytes| config.cache.blocks_in(bytes)),
-        write_policy: configured_policy(tenant.write_policy),
-    };
+    let tenant = |tenant: &TenantConfig| loop_tenant(config, tenant);
     let settings = LoopConfig {
         block_bytes: config.cache.block_bytes,
         cache_blocks,
@@ -228,6 +234,15 @@ fn epoch_loop(config: &Config, cache_blocks: u32) -> Result<EpochLoop, ServeErro
         seed: RandomState::new().hash_one(cache_blocks),
     };
     Ok(EpochLoop::new(settings, allocator, config.tenants.iter().map(tenant).collect())?)
+}
+
+/// A tenant as the loop knows it.
+pub(super) fn loop_tenant(config: &Config, tenant: &TenantConfig) -> LoopTenant {
+    LoopTenant {
+        name: tenant.name.clone(),
+        quota_blocks: tenant.quota_bytes.map(|bytes| config.cache.blocks_in(bytes)),
+        write_policy: configured_policy(tenant.write_policy),
+    }
 }
 
 fn configured_policy(choice: PolicyChoice) -> ConfiguredPolicy {

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use larder_engine::WritePolicy;
 use larder_engine::format::{Recovered, Volume};
 use larder_export::nbd::{Export, ExportTable, NbdFrontend};
-use larder_export::ublk::{UblkFrontend, UblkState, UblkVolume};
+use larder_export::ublk::{UblkFrontend, UblkVolume};
 use larder_export::vhost::{VhostFrontend, VhostVolume};
-use larder_export::{ExportCommand, Exports, ListenAddress, Listener, Users};
+use larder_export::{ExportCommand, Exports, ListenAddress, Listener};
 use larder_io::{Backing, CacheDevice, Handle, ReactorBuilder, ReactorConfig, SharedPool};
 
 use super::ServeError;
 use crate::analyzer::Analyzer;
 use crate::config::{Config, TenantConfig};
 use crate::epoch::Standing;
+use crate::exported::{Exported, Reached};
 use crate::placement::Place;
-use crate::volumes::Exported;
 
 /// Reactors to be.
 pub(super) struct ReactorPlan {
@@ -104,20 +104,15 @@ impl ReactorPlan {
             let volume = builder.add_volume(id, backing)?;
             builder.set_ordered(volume, config.ordered);
             let info = builder.volume(volume).expect("it was added just now");
+            let reached = Reached { config, tenant: &tenant.name, identity, reactor, volume, info };
             if let Some(address) = &config.nbd {
-                let (name, description) = (config.name.clone(), format!("a volume of {}", tenant.name));
-                let export = Export { name, description, reactor, volume, info };
-                self.exports.entry(address.clone()).or_default().push(export);
+                self.exports.entry(address.clone()).or_default().push(reached.export());
             }
             if let Some(listener) = config.vhost_user.as_ref().and_then(|_| vhost.next()) {
-                let (name, users) = (config.name.clone(), Users::default());
-                self.exported.hypervisors.insert(name.clone(), users.clone());
-                self.vhost[reactor].push(VhostVolume { name, volume, info, listener, users });
+                self.vhost[reactor].push(self.exported.disk(&reached, listener));
             }
             if config.ublk {
-                let (name, state) = (config.name.clone(), UblkState::default());
-                self.exported.ublk.insert(name.clone(), state.clone());
-                self.ublk[reactor].push(UblkVolume { name, backing: identity, volume, info, state });
+                self.ublk[reactor].push(self.exported.block_device(&reached));
             }
         }
         Ok(())
@@ -135,7 +130,7 @@ impl ReactorPlan {
             let exports = self.exports.remove(listener.address()).unwrap_or_default();
             let reactor = exports.first().map_or(0, |export| export.reactor);
             let table = ExportTable::new(exports);
-            self.exported.tables.push(Arc::clone(&table));
+            self.exported.note_door(listener.address().clone(), reactor, Arc::clone(&table));
             listeners_of[reactor].push((listener, table));
         }
         let vhost = std::mem::take(&mut self.vhost);

@@ -1,7 +1,8 @@
 //! The parts of a daemon that runs: how they are wired together, and how they end.
 
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
@@ -12,19 +13,22 @@ use larder_io::{DrainCommand, Handle, HandleError, Inbox, ReactorBuilder, Reacto
 use super::ServeError;
 use super::checked::Checked;
 use super::plan::{ReactorPlan, engine_policy};
+use super::reload::Reloader;
 use super::sockets::Sockets;
 use crate::actuator::{Actuator, Step};
-use crate::analyzer::Analyzer;
+use crate::analyzer::{Analyzer, AnalyzerHandle};
 use crate::collector::Collector;
-use crate::config::Config;
-use crate::control::{Request, volume_places};
+use crate::config::{Config, VolumeConfig};
+use crate::control::Request;
 use crate::control_socket::{Answer, ControlServer};
+use crate::exported::Exported;
+use crate::hosted::Hosted;
 use crate::keeper::{Keeper, KeeperHandle, KeeperThread};
 use crate::loss::Loss;
 use crate::migration::Migrations;
 use crate::placement::{self, Place};
 use crate::units::HumanSize;
-use crate::volumes::{Exported, VolumeRefusal, Volumes};
+use crate::volumes::{VolumeRefusal, Volumes};
 
 /// How long reactors may take to finish what is in flight when the daemon stops: less than systemd waits (90 s).
 const STOP_WITHIN: Duration = Duration::from_secs(30);
@@ -39,6 +43,8 @@ pub(super) struct Running {
     exported: Exported,
     reactors: Vec<ReactorThread>,
     analyzer: JoinHandle<()>,
+    analyzer_handle: AnalyzerHandle,
+    reloader: Arc<Reloader>,
     control: ControlServer,
     /// Looks after the cache device, and holds the lock on it.
     keeper: KeeperThread,
@@ -48,7 +54,7 @@ pub(super) struct Running {
 
 impl Running {
     /// Bind every address, then mark the cache device or find it as it was left, then start every thread.
-    pub fn start(config: &Config, checked: Checked) -> Result<Self, ServeError> {
+    pub fn start(config: &Config, path: PathBuf, checked: Checked) -> Result<Self, ServeError> {
         let Sockets { nbd, vhost, control } = Sockets::bind(config)?;
         let count = placement::reactor_count(config);
         let places = placement::in_turn(config.tenants.len(), count);
@@ -59,8 +65,6 @@ impl Running {
         let analyzer = Analyzer::default();
         let mut plan = ReactorPlan::new(&cache, recovered.as_deref(), count, &analyzer)?;
         plan.add_tenants(config, &places, checked.epochs.standings(), checked.backings, vhost)?;
-        // One reactor has a cache that is kept: the order of the configuration is its own.
-        let known = recovered.is_some().then(|| checked.volumes.clone());
         let warm = recovered.map(|recovered| open(&mut plan, &recovered, checked.volumes)).transpose()?;
         if checked.given_up {
             // What the file says of the cache has been seen to: its clean blocks are gone, and its dirty ones are there.
@@ -69,24 +73,33 @@ impl Running {
         let frontends = plan.frontends(nbd, &handles);
         let exported = plan.take_exported();
         let actuator = Box::new(ReactorActuator { reactors: handles.clone(), places: places.clone() });
-        let routes = placement::routes(&places, count);
+        let analyzer_handle = analyzer.handle();
         let (view, analyzer) = analyzer
-            .run(checked.epochs, routes, actuator, config.control.epoch)
+            .run(checked.epochs, &places, actuator, config.control.epoch)
             .map_err(|source| ServeError::Os { action: "start the analyzer", source })?;
 
-        go_on_migrating(config, &places, &handles, &checked.migrations)?;
+        let hosted = Hosted::at_start(config.clone(), &places, &warm.unwrap_or_default());
+        go_on_migrating(&hosted, &handles, &checked.migrations)?;
         let reactors = spawn(plan.builders, frontends, inboxes, &handles)?;
         let (blocks, data_bytes) = (cache.blocks(), cache.data_bytes());
-        let collector = Arc::new(Collector::new(config.clone(), blocks, places, warm, handles, view));
-        let (keeper, keeper_thread) = match Keeper::new(Arc::clone(&collector), cache, known).start() {
+        let collector = Arc::new(Collector::new(hosted, blocks, handles, view));
+        let (keeper, keeper_thread) = match Keeper::new(Arc::clone(&collector), cache).start() {
             Ok(started) => started,
             Err(source) => {
                 stop(&collector.reactors, reactors)?;
                 return Err(ServeError::Os { action: "start the keeper of the cache device", source });
             }
         };
-        let volumes = Volumes::new(Arc::clone(&collector), exported.clone(), checked.migrations);
-        let control = match control.serve(answers(&collector, keeper, volumes)) {
+        let migrations = Arc::new(checked.migrations);
+        let volumes = Volumes::new(Arc::clone(&collector), exported.clone(), Arc::clone(&migrations));
+        let reloader = Arc::new(Reloader::new(
+            path,
+            Arc::clone(&collector),
+            exported.clone(),
+            migrations,
+            analyzer_handle.clone(),
+        ));
+        let control = match control.serve(answers(&collector, keeper, volumes, Arc::clone(&reloader))) {
             Ok(control) => control,
             Err(source) => {
                 stop(&collector.reactors, reactors)?;
@@ -98,6 +111,8 @@ impl Running {
             exported,
             reactors,
             analyzer,
+            analyzer_handle,
+            reloader,
             control,
             keeper: keeper_thread,
             blocks,
@@ -107,17 +122,11 @@ impl Running {
 
     /// Tell in the log where everything is.
     pub fn announce(&self) {
-        let config = &self.collector.config;
+        let config = &self.collector.hosted.get().config;
         // What waits for "ready" may mount them. How each went is in the log already.
         self.exported.wait(Instant::now() + UBLK_WITHIN);
         for tenant in &config.tenants {
-            for volume in &tenant.volumes {
-                let nbd = volume.export_uri().map(|uri| uri.to_string());
-                let vhost = volume.vhost_user.as_ref().map(|path| format!("vhost-user:{}", path.display()));
-                for place in nbd.into_iter().chain(vhost) {
-                    tracing::info!(tenant = tenant.name, volume = volume.name, backing = %volume.backing, "serving {place}");
-                }
-            }
+            tenant.volumes.iter().for_each(|volume| announce(&tenant.name, volume));
         }
         tracing::info!(
             cache = %config.cache.path.display(),
@@ -127,6 +136,15 @@ impl Running {
             control = %config.control.socket.display(),
             "ready"
         );
+    }
+
+    /// Read the configuration file again, from a thread of its own.
+    pub fn reload(&self) {
+        let reloader = Arc::clone(&self.reloader);
+        let begun = thread::Builder::new().name("reload".into()).spawn(move || reloader.reload_patiently());
+        if let Err(error) = begun {
+            tracing::error!(%error, "cannot read the configuration again: no thread");
+        }
     }
 
     /// False once a reactor has ended.
@@ -142,15 +160,28 @@ impl Running {
         let stopped = stop(&self.collector.reactors, self.reactors);
         match &stopped {
             // It still has its sockets, and its sender to the analyzer.
-            Err(ReactorError::Stuck { .. }) => remove_sockets(&self.collector.config),
-            _ if self.analyzer.join().is_err() => tracing::error!("the analyzer panicked"),
-            _ => {}
+            Err(ReactorError::Stuck { .. }) => remove_sockets(&self.collector.hosted.get().config),
+            _ => {
+                self.analyzer_handle.end();
+                if self.analyzer.join().is_err() {
+                    tracing::error!("the analyzer panicked");
+                }
+            }
         }
         drop(self.control);
         if stopped.is_ok() {
             tracing::info!("stopped");
         }
         Ok(stopped?)
+    }
+}
+
+/// Tell in the log where a volume is.
+pub(super) fn announce(tenant: &str, volume: &VolumeConfig) {
+    let nbd = volume.export_uri().map(|uri| uri.to_string());
+    let vhost = volume.vhost_user.as_ref().map(|path| format!("vhost-user:{}", path.display()));
+    for place in nbd.into_iter().chain(vhost) {
+        tracing::info!(tenant, volume = volume.name, backing = %volume.backing, "serving {place}");
     }
 }
 
@@ -193,12 +224,11 @@ fn mailboxes(count: usize) -> Result<Mailboxes, ServeError> {
 /// Volumes whose guests were leaving when the last daemon ended are drained, and not served from what is cached of them: the guest may be elsewhere, and write.
 /// Told before the reactors run, this comes before any guest.
 fn go_on_migrating(
-    config: &Config,
-    places: &[Place],
+    hosted: &Hosted,
     reactors: &[Handle<ExportCommand>],
     migrations: &Migrations,
 ) -> Result<(), ServeError> {
-    for (volume, place) in config.volumes().zip(volume_places(config, places)) {
+    for (volume, place) in hosted.volumes() {
         if migrations.has(&volume.name) {
             tracing::warn!(
                 volume = volume.name,
@@ -261,12 +291,17 @@ fn answers(
     collector: &Arc<Collector<ExportCommand>>,
     keeper: KeeperHandle,
     volumes: Volumes<ExportCommand>,
+    reloader: Arc<Reloader>,
 ) -> Arc<Answer> {
     let collector = Arc::clone(collector);
     Arc::new(move |line| {
         Some(match Request::parse(line)? {
             Request::Status => told(volumes.status()),
             Request::Drain { name, how } => told(volumes.drain(&name, how)),
+            Request::Reload => match reloader.reload() {
+                Err(error) => refusal_with_help(&error, &error.help()),
+                reloaded => told(reloaded),
+            },
             Request::Resize(volume) => helped(volumes.resize(&volume)),
             Request::Quiesce { name, hold } => helped(volumes.quiesce(&name, hold)),
             Request::Thaw(volume) => helped(volumes.thaw(&volume)),
@@ -325,5 +360,9 @@ impl Actuator for ReactorActuator {
             Ok(()) | Err(HandleError::Ended) => {}
             Err(error) => tracing::error!(?step, %error, "a decision was not carried out"),
         }
+    }
+
+    fn seat(&mut self, places: &[Place]) {
+        self.places = places.to_vec();
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Sockets {
 impl Sockets {
     /// Listen on every address that a configuration names.
     pub fn bind(config: &Config) -> Result<Self, ServeError> {
-        let group = config.control.socket_group.as_ref().map(number).transpose()?;
+        let group = group(config)?;
         let mut addresses: Vec<&ListenAddress> =
             config.volumes().filter_map(|volume| volume.nbd.as_ref()).collect();
         addresses.sort();
@@ -29,6 +29,11 @@ impl Sockets {
         let vhost = own.map(|address| bind(&address)).collect::<Result<_, _>>()?;
         Ok(Self { nbd, vhost, control: ControlSocket::bind(&config.control.socket, group)? })
     }
+}
+
+/// The number of the group that may use the sockets, if there is one.
+pub(super) fn group(config: &Config) -> Result<Option<u32>, ServeError> {
+    config.control.socket_group.as_ref().map(number).transpose()
 }
 
 /// The number of a group.

@@ -21,7 +21,7 @@ impl Engine {
     }
 
     fn go_on_saying(&mut self) {
-        if self.start_growth() {
+        if self.start_retabling() {
             return;
         }
         match self.durable.as_ref().is_some_and(|durable| durable.stopping) {
@@ -217,7 +217,7 @@ impl Engine {
         durable.phase = Phase::Idle;
         match after {
             After::Start => self.start_step(),
-            After::Growth => self.growth_step(),
+            After::Table => self.retabling_step(),
             After::Flag => {}
             After::Round | After::Pages => {
                 let outcome = durable.end_round();

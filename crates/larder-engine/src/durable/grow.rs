@@ -1,12 +1,11 @@
 //! A volume grows while it is in use, since its backing has.
 //!
 //! Where the cache is kept, the volume table with the new size is durable before the first request beyond the old end: recovery
-//! finds no block that its table has no room for. The table goes to the copy that is not in force, then a superblock names it, as at a start; rounds wait
-//! for that, guests do not. The last block of a volume is cached as far as the volume goes, so the old end has to be one of a block.
+//! finds no block that its table has no room for ([`super::retable`]). The last block of a volume is cached as far as the volume goes, so the old end has
+//! to be one of a block.
 
-use super::round::superblock_piece;
-use super::{After, Planted};
-use crate::format::{Piece, Superblock, VolumeTable};
+use super::Planted;
+use super::retable::Then;
 use crate::{Engine, SECTOR_BYTES, VolumeId};
 
 /// A volume cannot grow.
@@ -35,25 +34,8 @@ pub enum GrowError {
     #[error("the cache device is out of use, and has to know the size")]
     NoCache,
     /// One at a time.
-    #[error("a volume is growing already")]
+    #[error("another volume is growing, or joining")]
     Busy,
-}
-
-/// A growth under way.
-#[derive(Debug)]
-pub(super) struct Growth {
-    volume: VolumeId,
-    bytes: u64,
-    /// The table on its way to the device, then in force with the superblock after it.
-    table: VolumeTable,
-    step: Step,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Waiting,
-    Table,
-    Superblock,
 }
 
 impl Engine {
@@ -86,54 +68,15 @@ impl Engine {
         if failed || durable.is_latched() || durable.stopping {
             return Err(GrowError::NoCache);
         }
-        if durable.growth.is_some() {
+        if durable.retabling.is_some() {
             return Err(GrowError::Busy);
         }
         let mut table = durable.volume_table.clone();
         let number = durable.numbers[usize::from(volume.0)];
         table.volumes.iter_mut().filter(|known| known.id == number).for_each(|known| known.bytes = bytes);
         table.generation += 1;
-        durable.growth = Some(Growth { volume, bytes, table, step: Step::Waiting });
-        durable.want(1);
+        durable.retable(table, Then::Grown { volume, bytes });
         self.pump();
         Ok(())
-    }
-
-    /// Nothing of the journal is under way: begin with a growth that waits. False if none does.
-    pub(super) fn start_growth(&mut self) -> bool {
-        let Some(durable) = &mut self.durable else { return false };
-        let Some(growth) = durable.growth.as_mut().filter(|growth| growth.step == Step::Waiting) else {
-            return false;
-        };
-        let (layout, salt) = (durable.superblock.layout, durable.superblock.salt());
-        let encoded = growth.table.encode(&layout, salt);
-        let Ok(bytes) = encoded else {
-            debug_assert!(false, "it has as many bytes as the one before, which had room");
-            durable.growth = None;
-            return false;
-        };
-        growth.step = Step::Table;
-        let piece = Piece { offset: layout.volume_table_offset(growth.table.copy()), bytes };
-        self.meta_step(vec![piece], After::Growth);
-        true
-    }
-
-    /// The table is durable, and then the superblock that names it.
-    pub(super) fn growth_step(&mut self) {
-        let Some(durable) = &mut self.durable else { return };
-        durable.flush_ended();
-        let Some(mut growth) = durable.growth.take() else { return };
-        if growth.step == Step::Table {
-            growth.step = Step::Superblock;
-            let volumes_generation = growth.table.generation;
-            durable.growth = Some(growth);
-            let superblock = Superblock { volumes_generation, ..durable.successor() };
-            let piece = superblock_piece(&superblock);
-            durable.next_superblock = Some(superblock);
-            return self.meta_step(vec![piece], After::Growth);
-        }
-        durable.volume_table = growth.table;
-        durable.want(1);
-        self.volume_mut(growth.volume).bytes = growth.bytes;
     }
 }

@@ -14,7 +14,8 @@
 //!   for a while ([`tend`]).
 //! * **A dirty block** is mapped when its data is durable, in the order of the writes ([`news`]); a guest's flush waits for that.
 //!   What becomes of the slots of older versions is in [`dirty`].
-//! * **A volume that grows** has its new size in the volume table before anything is said of what is beyond the old end ([`grow`]).
+//! * **A volume that grows** has its new size in the volume table before anything is said of what is beyond the old end ([`grow`]), and one that
+//!   joins ([`join`]) its name, before anything is said of it.
 //! * **An error** of the device in metadata ends all this for good ([`latch`]): the superblock is marked, the cache is not used
 //!   any more, and the backings serve alone.
 
@@ -22,12 +23,14 @@ mod commit;
 mod dirty;
 mod grow;
 mod guard;
+mod join;
 mod latch;
 mod limbo;
 mod news;
 mod open;
 mod planted;
 mod regions;
+mod retable;
 mod round;
 mod slots;
 mod stop;
@@ -37,6 +40,7 @@ mod verify;
 mod versions;
 
 pub use grow::GrowError;
+pub use join::JoinError;
 pub use open::OpenError;
 pub use planted::Planted;
 #[cfg(feature = "planted")]
@@ -84,8 +88,8 @@ enum Phase {
 enum After {
     /// The next piece of the start.
     Start,
-    /// The next piece of what a growing volume needs.
-    Growth,
+    /// The next piece of another volume table.
+    Table,
     /// The superblock says that there may be dirty blocks: now there may.
     Flag,
     /// The round is over.
@@ -128,9 +132,11 @@ pub(crate) struct Durable {
     limbo: Limbo,
     /// Slots in limbo that hold versions which are still to be written back.
     kept: usize,
-    /// The number of each of the engine's volumes in the volume table, and back.
+    /// The number of each of the engine's volumes in the volume table, and back; not back for those that are gone.
     numbers: Vec<u16>,
     volumes: BTreeMap<u16, VolumeId>,
+    /// Numbers that no volume can be given in this session: they were given, or something on the device has them.
+    taken: BTreeSet<u16>,
     phase: Phase,
     /// Writes of metadata in flight.
     writes: u32,
@@ -139,7 +145,7 @@ pub(crate) struct Durable {
     start: VecDeque<(Piece, Option<Superblock>)>,
     /// The volumes of this session, and of those before of which something is mapped.
     volume_table: VolumeTable,
-    growth: Option<grow::Growth>,
+    retabling: Option<retable::Retabling>,
     /// The superblock that is being written.
     next_superblock: Option<Superblock>,
     /// Rounds asked for.
@@ -218,6 +224,11 @@ impl Durable {
         matches!(self.phase, Phase::Latched | Phase::Busy(After::Latch))
     }
 
+    /// Nothing is under way on the device, and nothing comes any more.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Latched | Phase::Stopped)
+    }
+
     /// Nothing may be done for a guest yet.
     pub(crate) fn is_starting(&self) -> bool {
         self.phase == Phase::Busy(After::Start)
@@ -235,7 +246,11 @@ impl Durable {
 
     /// True while the journal may map blocks of a volume that are not cached.
     pub(crate) fn frees_anything_of(&self, volume: VolumeId) -> bool {
-        let first = BlockId { volume: self.numbers[usize::from(volume.0)], block: 0 };
+        self.frees_anything_numbered(self.numbers[usize::from(volume.0)])
+    }
+
+    fn frees_anything_numbered(&self, volume: u16) -> bool {
+        let first = BlockId { volume, block: 0 };
         self.limbo.between(first, u64::MAX).next().is_some()
     }
 

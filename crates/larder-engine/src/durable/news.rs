@@ -172,6 +172,11 @@ impl NewsDesk {
         self.waiters.len()
     }
 
+    /// True if a request of this volume waits.
+    pub fn has_waiter_of(&self, volume: VolumeId) -> bool {
+        self.waiters.iter().any(|waiter| waiter.volume == volume)
+    }
+
     /// A request that need not wait any longer.
     pub fn next_over(&mut self) -> Option<RequestId> {
         let over = self.waiters.front().is_some_and(|waiter| self.is_over(waiter));

@@ -4,6 +4,7 @@
 //! they are not here anyone may write to their backings. First the device is flushed, so that all that recovery has read is durable; then
 //! comes the superblock of the session, which says so. Guests wait for both.
 
+use super::join::enter;
 use super::limbo::Limbo;
 use super::round::superblock_piece;
 use super::slots::{Release, SlotTable};
@@ -39,7 +40,7 @@ pub enum OpenError {
 
 impl Engine {
     /// Go on with what the cache holds, and keep it over stops and crashes from now on. All tenants and volumes have been added:
-    /// `volumes` has one element for each, in their order; their `id` is chosen here. The free pool holds the slots that are
+    /// `volumes` has one element for each that has not left, in their order; their `id` is chosen here. The free pool holds the slots that are
     /// [`SlotState::Free`], and no others. Clean blocks above their tenant's quota are freed.
     ///
     /// One engine has the metadata of a cache, and all of its slots. Follow with [`Engine::next_action`] until it is empty. Data of
@@ -58,10 +59,11 @@ impl Engine {
     /// # Panics
     /// If there are not as many as were added.
     pub(crate) fn check_openable(&self, recovered: &Recovered, volumes: &[Volume]) -> Result<(), OpenError> {
-        assert_eq!(volumes.len(), self.volumes.len(), "each volume has a name");
+        let here = self.volumes.iter().filter(|volume| !volume.gone).count();
+        assert_eq!(volumes.len(), here, "each volume has a name");
         self.check_cache(recovered)?;
         let session = recovered.open()?;
-        let (table, numbers) = number(recovered, volumes.to_vec());
+        let Numbered { table, numbers, .. } = number(recovered, volumes.to_vec());
         let strange = |block: &(u32, Contents)| block.1.dirty && !numbers.contains(&block.1.block.volume);
         if let Some((slot, contents)) = recovered.blocks().find(strange) {
             return Err(OpenError::Dirty(contents.block, slot));
@@ -77,10 +79,11 @@ impl Engine {
         served: &BTreeSet<VolumeId>,
     ) -> Result<(), OpenError> {
         let session = recovered.open()?;
-        let (table, numbers) = number(recovered, volumes);
-        let start = start_pieces(recovered, &session, &table)?;
+        let numbered = number(recovered, volumes);
+        let start = start_pieces(recovered, &session, &numbered.table)?;
+        let gone: Vec<bool> = self.volumes.iter().map(|volume| volume.gone).collect();
         self.durable =
-            Some(Box::new(Durable::new(recovered, session, (table, numbers), start, self.store.seed())));
+            Some(Box::new(Durable::new(recovered, session, (numbered, &gone), start, self.store.seed())));
         let versions = recovered.versions();
         self.store.reserve(recovered.blocks().count());
         for (slot, state) in recovered.slots() {
@@ -206,11 +209,18 @@ impl Durable {
     fn new(
         recovered: &Recovered,
         session: Session,
-        (volume_table, numbers): (VolumeTable, Vec<u16>),
+        (numbered, gone): (Numbered, &[bool]),
         start: VecDeque<(Piece, Option<Superblock>)>,
         seed: u64,
     ) -> Self {
-        let volumes: BTreeMap<u16, VolumeId> = numbers.iter().copied().zip((0..).map(VolumeId)).collect();
+        let Numbered { table: volume_table, numbers: here, taken } = numbered;
+        let mut next = here.into_iter();
+        // Nothing is ever said of those that are gone.
+        let numbers: Vec<u16> =
+            gone.iter().map(|gone| if *gone { None } else { next.next() }.unwrap_or(u16::MAX)).collect();
+        let named = numbers.iter().copied().zip((0..).map(VolumeId)).zip(gone);
+        let volumes: BTreeMap<u16, VolumeId> =
+            named.filter(|(_, gone)| !**gone).map(|(named, _)| named).collect();
         let mut regions = Regions::default();
         volumes.keys().for_each(|&volume| regions.add_volume(volume));
         recovered.marks().for_each(|(region, _)| regions.restore_mark(region));
@@ -227,12 +237,13 @@ impl Durable {
             kept: 0,
             numbers,
             volumes,
+            taken,
             phase: Phase::Idle,
             writes: 0,
             failed: false,
             start,
             volume_table,
-            growth: None,
+            retabling: None,
             next_superblock: None,
             wanted: 0,
             frees: VecDeque::new(),
@@ -276,9 +287,18 @@ impl Durable {
     }
 }
 
-/// The volume table as it has to be, and the number of each of `volumes` in it. Those that are gone stay as long as something is
-/// mapped of them.
-fn number(recovered: &Recovered, volumes: Vec<Volume>) -> (VolumeTable, Vec<u16>) {
+/// Volumes and their numbers.
+struct Numbered {
+    /// As it has to be.
+    table: VolumeTable,
+    /// Of each volume that is here, in their order.
+    numbers: Vec<u16>,
+    /// All that something has.
+    taken: BTreeSet<u16>,
+}
+
+/// Give each of `volumes` a number in the volume table. Those that are gone stay there as long as something is mapped of them.
+fn number(recovered: &Recovered, volumes: Vec<Volume>) -> Numbered {
     let old = recovered.volumes();
     let mut in_use: BTreeSet<u16> = recovered.marks().map(|(region, _)| region.volume).collect();
     in_use.extend(recovered.slots().filter_map(|(_, state)| match state {
@@ -295,18 +315,14 @@ fn number(recovered: &Recovered, volumes: Vec<Volume>) -> (VolumeTable, Vec<u16>
             || (0..=u16::MAX).find(|id| !table.contains_key(id) && !in_use.contains(id)).unwrap_or(0);
         let id = known.map_or_else(unused, |known| known.id);
         numbers.push(id);
-        // What this volume was with another size it never is again: guests write past what is still mapped of that.
-        let was = |other: &Volume| (&other.name, &other.identity) == (&volume.name, &volume.identity);
-        let former = table.iter_mut().filter(|(other, known)| **other != id && was(known));
-        former.for_each(|(_, known)| known.identity.clear());
-        let bytes = volume.bytes;
-        // One that has grown has its new size from here on.
-        table.entry(id).or_insert(Volume { id, ..volume }).bytes = bytes;
+        enter(&mut table, id, volume);
     }
     table.retain(|id, _| numbers.contains(id) || in_use.contains(id));
     let volumes: Vec<Volume> = table.into_values().collect();
     let changed = volumes != old.volumes;
-    (VolumeTable { generation: old.generation + u64::from(changed), volumes }, numbers)
+    in_use.extend(volumes.iter().map(|volume| volume.id));
+    let table = VolumeTable { generation: old.generation + u64::from(changed), volumes };
+    Numbered { table, numbers, taken: in_use }
 }
 
 /// What is written before anything else, one after the other: the session's superblock; where the volumes have changed their table,

@@ -65,11 +65,15 @@ pub enum Planted {
     EpochGoesOn,
     /// A volume grows, and the volume table is not told.
     GrowthUntold,
+    /// A volume joins, and the volume table is not told.
+    JoinUntold,
+    /// A volume leaves, and what is cached of it stays.
+    LeftBehind,
 }
 
 impl Planted {
     /// All of them, with their names.
-    pub const NAMES: [(&str, Self); 28] = [
+    pub const NAMES: [(&str, Self); 30] = [
         ("mark-skipped", Self::MarkSkipped),
         ("mark-not-awaited", Self::MarkNotAwaited),
         ("slot-before-free", Self::SlotBeforeFree),
@@ -98,6 +102,8 @@ impl Planted {
         ("epoch-unflushed", Self::EpochUnflushed),
         ("epoch-goes-on", Self::EpochGoesOn),
         ("growth-untold", Self::GrowthUntold),
+        ("join-untold", Self::JoinUntold),
+        ("left-behind", Self::LeftBehind),
     ];
 
     /// The bug of this name.

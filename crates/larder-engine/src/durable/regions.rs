@@ -115,6 +115,15 @@ impl Regions {
         self.states.get(&region.pack()).is_some_and(|state| state.mark != Mark::None)
     }
 
+    /// True if anything is known of a volume's regions: one is marked, or not quiet.
+    pub fn knows_region_of(&self, volume: u16) -> bool {
+        let first = Region { volume, region: 0 };
+        self.states
+            .range(first.pack()..)
+            .next()
+            .is_some_and(|(&found, _)| Region::unpack(found).volume == volume)
+    }
+
     /// A write will go to the region, and keeps it from being unmarked.
     pub fn begin(&mut self, region: Region) -> Begun<'_> {
         let state = self.states.entry(region.pack()).or_default();

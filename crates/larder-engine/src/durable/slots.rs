@@ -271,6 +271,12 @@ impl SlotTable {
         self.slots.iter().any(|slot| slot.has(DIRTY))
     }
 
+    /// True if the journal maps a block of a volume, or will until a `Free` is durable. Slow: it looks at all slots.
+    pub fn maps_any_of(&self, volume: u16) -> bool {
+        let words = self.slots.iter().map(|slot| slot.word());
+        words.into_iter().any(|word| word & (USED | FREEING) != 0 && (word >> BLOCK_BITS) as u16 == volume)
+    }
+
     /// The volumes, by their numbers, of which a crash now could bring back a dirty block.
     pub fn dirty_volumes(&self) -> impl Iterator<Item = u16> + '_ {
         let mapped = |word: u64| word & (USED | DIRTY) == USED | DIRTY;

@@ -1,8 +1,8 @@
 //! A clean stop: backings are flushed (dirty blocks stay dirty), marks go, all that is cached is mapped, all pages are brought up to date, and a superblock
 //! says so. The next start has nothing to replay, and all of the cache.
 
+use super::After;
 use super::round::superblock_piece;
-use super::{After, Phase};
 use crate::Engine;
 use crate::format::Superblock;
 use crate::store::State;
@@ -20,8 +20,7 @@ impl Engine {
 
     /// True once nothing more is to be written: after a stop, or because the device has failed, or where nothing is kept.
     pub fn is_stopped(&self) -> bool {
-        let over = |phase| matches!(phase, Phase::Stopped | Phase::Latched);
-        self.durable.as_ref().is_none_or(|durable| over(durable.phase))
+        self.durable.as_ref().is_none_or(|durable| durable.is_over())
     }
 
     /// Nothing is under way: go one step further.

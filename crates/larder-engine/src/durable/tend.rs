@@ -70,11 +70,11 @@ impl Engine {
             }
             let volume = durable.volumes.get(&region.volume).copied();
             let trusted = durable.regions.is_trusted(region.volume) || volume.is_none();
-            let quiet = durable.regions.may_unmark(region, hasty)
-                && trusted
-                && volume.is_none_or(|volume| !self.goes_past_cache(volume));
+            let quiet = durable.regions.may_unmark(region, hasty) && trusted;
+            // What is cached of a volume that is distrusted is on its way out. Its marks go all the same: requests that hold it up may wait for others.
+            let distrusts = volume.is_some_and(|volume| self.goes_past_cache(volume));
             let Some(durable) = &mut self.durable else { return };
-            let forgets = !quiet && durable.regions.may_forget(region);
+            let forgets = if quiet { distrusts } else { durable.regions.may_forget(region) };
             let may = durable.frees.is_empty() && (keep || !durable.maps_older(region));
             if may && (quiet || forgets) {
                 self.unmark(region, keep, forgets);

@@ -106,7 +106,7 @@ impl Order {
     }
 
     /// True if someone waits for older epochs to be written back.
-    fn is_waited_for(&self) -> bool {
+    pub(crate) fn is_waited_for(&self) -> bool {
         !(self.gate.is_empty() && self.room.is_empty() && self.flushes.is_empty())
     }
 }

@@ -259,7 +259,7 @@ impl Connection {
     fn negotiate(&mut self, cx: &mut Context, shared: &mut Shared) {
         let (Phase::Handshake(handshake), Some(seat)) = (&mut self.phase, &self.seat) else { return };
         let mut out = Vec::new();
-        let outcome = handshake.feed(self.receive.unread(), seat.table(), &mut out);
+        let outcome = handshake.feed(self.receive.unread(), seat.offer(), &mut out);
         if !out.is_empty() && !self.send.push_bytes(cx, &mut shared.spare, &out) {
             self.complain(shared, "no memory for the replies of a handshake");
             return self.close(cx, shared);
@@ -282,7 +282,7 @@ impl Connection {
 
     /// The client chose an export: serve it here, or prepare to hand it over.
     fn enter(&mut self, cx: &mut Context, shared: &mut Shared, negotiated: Negotiated) {
-        let export = self.seat.as_ref().and_then(|seat| seat.table().export(negotiated.export));
+        let export = self.seat.as_ref().and_then(|seat| seat.offer().export(negotiated.export));
         match export.map(|export| export.reactor) {
             Some(reactor) if reactor != shared.reactor => self.phase = Phase::Leaving { reactor, negotiated },
             _ if self.receive.grow(cx, RECEIVE_BUFFER_BYTES) => self.serve(cx, shared, negotiated),
@@ -298,9 +298,10 @@ impl Connection {
         let export = self.seat.as_mut().and_then(|seat| seat.choose(negotiated.export));
         let found = export.and_then(|export| cx.tenant(export.volume).map(|tenant| (export, tenant)));
         let Some((export, tenant)) = found else {
-            tracing::error!(?negotiated, "BUG: a client was given an export that is not there");
+            self.complain(shared, "the volume has left while the client connected");
             return self.close(cx, shared);
         };
+        shared.memory.have(cx.tenants(), cx.tenants_here());
         if shared.log.allows() {
             tracing::info!(export = export.name, "a client connected");
         }

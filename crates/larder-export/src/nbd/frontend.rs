@@ -20,6 +20,7 @@ use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 /// A silent TCP client is asked for a sign of life after this time; a dead one is gone some minutes later.
@@ -33,6 +34,22 @@ pub struct NbdCommand(Command);
 enum Command {
     /// Serve a client that another reactor greeted.
     Adopt { fd: OwnedFd, arrival: Arrival },
+    /// Listen there too.
+    Listen { listener: Listener, table: Arc<ExportTable> },
+    /// Listen there no more; answered when that is so.
+    Close { address: ListenAddress, answer: Sender<()> },
+}
+
+impl NbdCommand {
+    /// Serve those who come to another listener.
+    pub fn listen(listener: Listener, table: Arc<ExportTable>) -> Self {
+        Self(Command::Listen { listener, table })
+    }
+
+    /// Take nobody any more at this address; answered when that is so. Those who have come stay.
+    pub fn close(address: ListenAddress, answer: Sender<()>) -> Self {
+        Self(Command::Close { address, answer })
+    }
 }
 
 /// A client on its way to the reactor of its volume.
@@ -250,8 +267,22 @@ impl Frontend for NbdFrontend {
         self.open_doors(cx);
     }
 
-    fn command(&mut self, cx: &mut Context, NbdCommand(Command::Adopt { fd, arrival }): NbdCommand) {
-        self.adopt(cx, fd, arrival);
+    fn command(&mut self, cx: &mut Context, NbdCommand(command): NbdCommand) {
+        match command {
+            Command::Adopt { fd, arrival } => self.adopt(cx, fd, arrival),
+            Command::Listen { .. } if self.shared.stopping => {}
+            Command::Listen { listener, table } => {
+                self.doors.push(Entrance { door: Door::new(listener), table, full: false });
+                self.open_doors(cx);
+            }
+            Command::Close { address, answer } => {
+                // Places are names of accepts under way, so nobody else gets one.
+                let closed = self.doors.iter_mut().filter(|entrance| *entrance.door.address() == address);
+                closed.for_each(|entrance| entrance.door.close(cx));
+                // Nobody may be there to hear it.
+                let _ = answer.send(());
+            }
+        }
     }
 
     #[inline]

@@ -11,6 +11,8 @@ use larder_engine::TenantId;
 /// What each tenant's connections hold: requests in the engine, payloads being received, replies not sent yet.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
+    /// Bytes that the tenants' shares add up to.
+    divided: usize,
     share: usize,
     burst: usize,
     /// Of the burst, in use.
@@ -30,8 +32,20 @@ impl Memory {
     pub fn new(budget: usize, tenants: usize) -> Self {
         let for_data = budget - budget / MEMORY_KEPT_BACK;
         let burst = REQUEST_MEMORY_MAX.min(for_data);
-        let share = (for_data - burst) / tenants.max(1);
-        Self { share, burst, burst_used: 0, tenants: vec![Account::default(); tenants] }
+        let divided = for_data - burst;
+        let share = divided / tenants.max(1);
+        Self { divided, share, burst, burst_used: 0, tenants: vec![Account::default(); tenants] }
+    }
+
+    /// So many tenants have been here by now, and so many are: they share what there is.
+    pub fn have(&mut self, tenants: usize, here: usize) {
+        let share = self.divided / here.max(1);
+        if tenants > self.tenants.len() || share != self.share {
+            self.tenants.resize(tenants.max(self.tenants.len()), Account::default());
+            self.share = share;
+            self.burst_used =
+                self.tenants.iter().map(|account| account.used.saturating_sub(self.share)).sum();
+        }
     }
 
     /// Bytes that the tenant may take now.

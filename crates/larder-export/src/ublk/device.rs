@@ -4,7 +4,7 @@ use super::abi::RESULT_ABORTED;
 use super::limits::BYTES_PER_DEVICE;
 use super::queue::Queue;
 use super::request::{Asked, answer, parse};
-use super::state::UblkState;
+use super::state::{UblkStanding, UblkState};
 use crate::front::UBLK;
 use larder_engine::{IoError, RequestKind, VolumeId};
 use larder_io::{Buffer, Context, GuestRequest, VolumeInfo};
@@ -70,6 +70,8 @@ pub(super) struct Device {
     pub id: Option<u32>,
     /// Who waits until it is closed.
     pub closing: Option<Sender<()>>,
+    /// Who wants it removed while the daemon goes on.
+    pub leaving: Option<Sender<bool>>,
     queue: Option<Queue>,
     /// By tag.
     in_flight: Vec<Option<InFlight>>,
@@ -101,6 +103,7 @@ impl Device {
             phase: Phase::Starting,
             id: None,
             closing: None,
+            leaving: None,
             queue: None,
             in_flight: Vec::new(),
             short: VecDeque::new(),
@@ -146,6 +149,17 @@ impl Device {
     /// True where the driver hands nothing over any more.
     pub fn is_aborted(&self) -> bool {
         self.aborted >= self.in_flight.len()
+    }
+
+    /// It was removed, as somebody wanted, or stays.
+    pub fn has_left(&mut self, removed: bool) {
+        if removed {
+            self.state.set(UblkStanding::Absent("it was removed".into()));
+        }
+        if let Some(answer) = self.leaving.take() {
+            // Nobody may be there to hear it.
+            let _ = answer.send(removed);
+        }
     }
 
     /// Close the character device.

@@ -21,15 +21,37 @@ const STACK_BYTES: usize = 256 << 10;
 /// How long the reactor may take to begin with a device.
 const SERVE_WITHIN: Duration = Duration::from_secs(10);
 
-/// What the thread of a device tells the reactor.
+/// What other threads may tell the block devices.
 #[derive(Debug)]
-pub struct UblkCommand {
-    /// The device's place among the reactor's.
-    device: usize,
-    told: Told,
+pub struct UblkCommand(Command);
+
+#[derive(Debug)]
+enum Command {
+    /// From the thread of a device.
+    Thread {
+        /// The device's place among the reactor's.
+        device: usize,
+        told: Told,
+    },
+    /// Make another volume a block device.
+    Serve(Box<UblkVolume>),
+    /// Remove a volume's device, if nobody has it open; whether that was so is answered.
+    Remove { volume: VolumeId, answer: Sender<bool> },
 }
 
-/// See [`UblkCommand`]. Who waits for an answer that never comes learns so from the hung-up channel.
+impl UblkCommand {
+    /// Make another volume a block device.
+    pub fn serve(volume: UblkVolume) -> Self {
+        Self(Command::Serve(Box::new(volume)))
+    }
+
+    /// Remove a volume's device. Answered with false where somebody has it open, or it is being made: then it is served as before.
+    pub fn remove(volume: VolumeId, answer: Sender<bool>) -> Self {
+        Self(Command::Remove { volume, answer })
+    }
+}
+
+/// What the thread of a device tells the reactor. Who waits for an answer that never comes learns so from the hung-up channel.
 #[derive(Debug)]
 enum Told {
     /// Fetch its requests; answered when that has begun.
@@ -61,6 +83,13 @@ pub struct UblkVolume {
     pub state: UblkState,
 }
 
+impl UblkVolume {
+    fn device(self, index: usize) -> Device {
+        let Self { name, backing, volume, info, state } = self;
+        Device::new(index, name, backing, volume, info, state)
+    }
+}
+
 /// The block devices of one reactor.
 #[derive(Debug)]
 pub struct UblkFrontend {
@@ -77,11 +106,7 @@ impl UblkFrontend {
 
     /// The devices of the reactor with this handle.
     pub fn new(reactor: Handle<ExportCommand>, volumes: Vec<UblkVolume>) -> Self {
-        let device = |(index, volume): (usize, UblkVolume)| {
-            let UblkVolume { name, backing, volume, info, state } = volume;
-            Device::new(index, name, backing, volume, info, state)
-        };
-        let devices = volumes.into_iter().enumerate().map(device).collect();
+        let devices = volumes.into_iter().enumerate().map(|(index, volume)| volume.device(index)).collect();
         Self { reactor: Some(reactor), devices, stopping: false }
     }
 
@@ -99,10 +124,17 @@ impl UblkFrontend {
                     self.end(index);
                 }
             }
-            Told::Failed | Told::Gone => {
+            Told::Failed => device.phase = Phase::Over,
+            Told::Gone => {
                 device.phase = Phase::Over;
+                device.has_left(true);
+            }
+            Told::Leave if !self.stopping => {
+                device.phase = Phase::Serving;
+                device.has_left(false);
             }
             Told::Leave => {
+                device.has_left(false);
                 tracing::info!(
                     volume = device.name,
                     "the block device is in use, and stays for the next start"
@@ -150,7 +182,59 @@ impl UblkFrontend {
             });
         };
         if spawn(index, body).is_err() {
-            device.phase = Phase::Leaving;
+            device.phase = if self.stopping { Phase::Leaving } else { Phase::Serving };
+            device.has_left(false);
+        }
+    }
+
+    /// Begin with a volume's device.
+    fn begin(&mut self, index: usize) {
+        let (Some(device), Some(reactor)) = (self.devices.get_mut(index), &self.reactor) else { return };
+        let way = Way { reactor: reactor.clone(), device: index };
+        let wanted = Wanted { mark: Mark::new(&device.name, &device.backing), info: device.info };
+        let (name, state) = (device.name.clone(), device.state.clone());
+        let body = move || {
+            let (told, standing) = match bring_up(&way, &name, &wanted) {
+                Ok((place, found)) => {
+                    let path = place.path().display();
+                    let device = place.device.display();
+                    match found {
+                        true => tracing::info!(volume = name, %device, "serving {path} again"),
+                        false => tracing::info!(volume = name, %device, "serving {path}"),
+                    }
+                    (Told::Up, UblkStanding::Served(place))
+                }
+                Err(error) => {
+                    tracing::error!(volume = name, "no block device: {error}");
+                    (Told::Failed, UblkStanding::Absent(error.to_string()))
+                }
+            };
+            state.set(standing);
+            way.tell(told);
+        };
+        if let Err(error) = spawn(index, body) {
+            let error = UblkError::Thread(error);
+            tracing::error!(volume = device.name, "no block device: {error}");
+            device.state.set(UblkStanding::Absent(error.to_string()));
+            device.phase = Phase::Over;
+        }
+    }
+
+    /// Remove a volume's device, if there is one. Its place stays: it is in names of operations.
+    fn remove(&mut self, volume: VolumeId, answer: Sender<bool>) {
+        let mut devices = self.devices.iter_mut();
+        let found = devices.find(|device| device.volume == volume && device.phase != Phase::Over);
+        let Some(device) = found else {
+            // Here and below, nobody may be there to hear it.
+            let _ = answer.send(true);
+            return;
+        };
+        if device.phase == Phase::Serving && !self.stopping {
+            let index = device.index;
+            device.leaving = Some(answer);
+            self.end(index);
+        } else {
+            let _ = answer.send(false);
         }
     }
 }
@@ -168,7 +252,8 @@ struct Way {
 impl Way {
     fn tell(&self, told: Told) {
         // A reactor that has ended need not know.
-        let _ = self.reactor.frontend(ExportCommand::Ublk(UblkCommand { device: self.device, told }));
+        let command = UblkCommand(Command::Thread { device: self.device, told });
+        let _ = self.reactor.frontend(ExportCommand::Ublk(command));
     }
 
     /// Tell, and wait for the answer. None comes where the reactor is gone.
@@ -217,41 +302,20 @@ impl Frontend for UblkFrontend {
     type Command = UblkCommand;
 
     fn start(&mut self, _cx: &mut Context) {
-        let Some(reactor) = &self.reactor else { return };
-        for device in &mut self.devices {
-            let way = Way { reactor: reactor.clone(), device: device.index };
-            let wanted = Wanted { mark: Mark::new(&device.name, &device.backing), info: device.info };
-            let (name, state) = (device.name.clone(), device.state.clone());
-            let body = move || {
-                let (told, standing) = match bring_up(&way, &name, &wanted) {
-                    Ok((place, found)) => {
-                        let path = place.path().display();
-                        let device = place.device.display();
-                        match found {
-                            true => tracing::info!(volume = name, %device, "serving {path} again"),
-                            false => tracing::info!(volume = name, %device, "serving {path}"),
-                        }
-                        (Told::Up, UblkStanding::Served(place))
-                    }
-                    Err(error) => {
-                        tracing::error!(volume = name, "no block device: {error}");
-                        (Told::Failed, UblkStanding::Absent(error.to_string()))
-                    }
-                };
-                state.set(standing);
-                way.tell(told);
-            };
-            if let Err(error) = spawn(device.index, body) {
-                let error = UblkError::Thread(error);
-                tracing::error!(volume = device.name, "no block device: {error}");
-                device.state.set(UblkStanding::Absent(error.to_string()));
-                device.phase = Phase::Over;
-            }
-        }
+        (0..self.devices.len()).for_each(|index| self.begin(index));
     }
 
-    fn command(&mut self, cx: &mut Context, UblkCommand { device, told }: UblkCommand) {
-        self.obey(cx, device, told);
+    fn command(&mut self, cx: &mut Context, UblkCommand(command): UblkCommand) {
+        match command {
+            Command::Thread { device, told } => self.obey(cx, device, told),
+            Command::Serve(_) if self.stopping => {}
+            Command::Serve(volume) => {
+                let index = self.devices.len();
+                self.devices.push(volume.device(index));
+                self.begin(index);
+            }
+            Command::Remove { volume, answer } => self.remove(volume, answer),
+        }
     }
 
     #[inline]

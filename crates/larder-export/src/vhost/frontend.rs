@@ -18,17 +18,44 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-/// What a connection's thread tells the reactor.
+/// What other threads may tell the devices.
 #[derive(Debug)]
-pub struct VhostCommand {
-    /// The device's place among the reactor's.
-    pub(super) device: usize,
-    /// The connection's number.
-    pub(super) session: u64,
-    pub(super) told: Told,
+pub struct VhostCommand(Command);
+
+#[derive(Debug)]
+enum Command {
+    /// From a connection's thread.
+    Session {
+        /// The device's place among the reactor's.
+        device: usize,
+        /// The connection's number.
+        session: u64,
+        told: Told,
+    },
+    /// Serve another volume.
+    Serve(Box<VhostVolume>),
+    /// Serve a volume no more, if no hypervisor has it; whether that was so is answered.
+    Close { volume: VolumeId, answer: Sender<bool> },
 }
 
-/// See [`VhostCommand`]. Who waits for an answer that never comes learns so from the hung-up channel.
+impl VhostCommand {
+    /// Serve another volume.
+    pub fn serve(volume: VhostVolume) -> Self {
+        Self(Command::Serve(Box::new(volume)))
+    }
+
+    /// Serve a volume no more. Answered with false where a hypervisor has it, or something of the last one is in flight: then it is served as before.
+    pub fn close(volume: VolumeId, answer: Sender<bool>) -> Self {
+        Self(Command::Close { volume, answer })
+    }
+
+    /// What a connection's thread tells.
+    pub(super) fn session(device: usize, session: u64, told: Told) -> Self {
+        Self(Command::Session { device, session, told })
+    }
+}
+
+/// What a connection's thread tells the reactor. Who waits for an answer that never comes learns so from the hung-up channel.
 #[derive(Debug)]
 pub(super) enum Told {
     /// Serve a queue; answered when that is so.
@@ -61,6 +88,13 @@ pub struct VhostVolume {
     pub users: Users,
 }
 
+impl VhostVolume {
+    fn device(self, index: usize) -> Device {
+        let Self { name, volume, info, listener, users } = self;
+        Device::new(index, name, volume, info, Door::new(listener), users)
+    }
+}
+
 /// The vhost-user devices of one reactor.
 #[derive(Debug)]
 pub struct VhostFrontend {
@@ -75,11 +109,7 @@ pub struct VhostFrontend {
 impl VhostFrontend {
     /// The devices of the reactor with this handle.
     pub fn new(reactor: Handle<ExportCommand>, volumes: Vec<VhostVolume>) -> Self {
-        let device = |(index, volume): (usize, VhostVolume)| {
-            let VhostVolume { name, volume, info, listener, users } = volume;
-            Device::new(index, name, volume, info, Door::new(listener), users)
-        };
-        let devices = volumes.into_iter().enumerate().map(device).collect();
+        let devices = volumes.into_iter().enumerate().map(|(index, volume)| volume.device(index)).collect();
         Self { reactor, devices, shared: Shared::new(), sessions: 0, stopping: false }
     }
 
@@ -187,6 +217,17 @@ impl VhostFrontend {
         }
     }
 
+    /// Serve a volume no more; false where somebody uses it. Its device keeps its place, which is in names of operations.
+    fn close(&mut self, cx: &mut Context, volume: VolumeId) -> bool {
+        let mut of_it = self.devices.iter_mut().filter(|device| device.volume == volume);
+        let unused = of_it.all(|device| device.session.is_none() && device.is_empty());
+        if unused {
+            let of_it = self.devices.iter_mut().filter(|device| device.volume == volume);
+            of_it.for_each(|device| device.door.close(cx));
+        }
+        unused
+    }
+
     /// The daemon stops: a device that has given everything back lets its hypervisor go, which may connect to the next daemon.
     fn part(&mut self) {
         for device in &mut self.devices {
@@ -206,11 +247,25 @@ impl Frontend for VhostFrontend {
         self.open_doors(cx);
     }
 
-    fn command(&mut self, cx: &mut Context, VhostCommand { device: index, session, told }: VhostCommand) {
-        let now = self.devices.get(index).and_then(|device| device.session.as_ref());
-        if now.is_some_and(|now| now.number == session) {
-            self.obey(cx, index, told);
-            self.renew(cx, index);
+    fn command(&mut self, cx: &mut Context, VhostCommand(command): VhostCommand) {
+        match command {
+            Command::Session { device: index, session, told } => {
+                let now = self.devices.get(index).and_then(|device| device.session.as_ref());
+                if now.is_some_and(|now| now.number == session) {
+                    self.obey(cx, index, told);
+                    self.renew(cx, index);
+                }
+            }
+            Command::Serve(_) if self.stopping => {}
+            Command::Serve(volume) => {
+                let index = self.devices.len();
+                self.devices.push(volume.device(index));
+                self.renew(cx, index);
+            }
+            Command::Close { volume, answer } => {
+                // Nobody may be there to hear it.
+                let _ = answer.send(self.close(cx, volume));
+            }
         }
     }
 

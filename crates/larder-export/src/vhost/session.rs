@@ -76,7 +76,7 @@ impl Link {
     }
 
     fn tell(&self, told: Told) -> Result<()> {
-        let command = VhostCommand { device: self.device, session: self.number, told };
+        let command = VhostCommand::session(self.device, self.number, told);
         self.reactor.frontend(ExportCommand::Vhost(command)).map_err(|_| Error::BackendInternalError)
     }
 

@@ -106,7 +106,7 @@ mod tests {
         let devices = vec![device(0), device(1)];
         let info = VolumeInfo { bytes: BYTES, min_block: 512, preferred_block: 4096, read_only: false };
         let pool = BufferPool::new(1 << 20);
-        Driver::new(engine, vec![Volume { tenant, info, frozen: false }], devices, pool, Monitor::new(None))
+        Driver::new(engine, vec![Volume::new(tenant, info)], devices, pool, Monitor::new(None))
     }
 
     fn run(driver: &mut Driver, lane: &mut Lane) {

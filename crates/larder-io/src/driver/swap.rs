@@ -5,15 +5,15 @@ use crate::cache_device::HEADER_BYTES;
 use crate::file::FileDevice;
 use crate::lane::Lane;
 use crate::slots::SharedPool;
-use larder_engine::format::{Recovered, Volume};
+use larder_engine::format::Recovered;
 use larder_engine::{OpenError, Resumed};
 
 /// A cache to go on with.
 #[derive(Debug)]
 pub(crate) struct Another {
     pub device: FileDevice,
-    /// What it holds, and its volumes by the engine's order; `None` for one that is not kept.
-    pub kept: Option<(Box<Recovered>, Vec<Volume>)>,
+    /// What it holds; `None` for one that is not kept.
+    pub kept: Option<Box<Recovered>>,
     /// Its free slots.
     pub pool: SharedPool,
 }
@@ -44,7 +44,7 @@ impl Driver {
     /// Go on with another cache. The engine is detached, and still.
     pub fn attach_cache(&mut self, another: Another, lane: &mut Lane) -> Result<Resumed, OpenError> {
         let Another { device, kept, pool } = another;
-        let kept = kept.as_ref().map(|(recovered, volumes)| (&**recovered, volumes.clone()));
+        let kept = kept.as_ref().map(|recovered| (&**recovered, self.known_volumes()));
         let resumed = self.engine.resume_cache(kept, Box::new(pool));
         if resumed.is_ok() {
             self.devices[CACHE] = Device::file(device, CACHE, lane);

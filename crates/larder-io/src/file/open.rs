@@ -26,6 +26,8 @@ pub(crate) enum Access {
     Shared,
     /// `O_EXCL`: refused while mounted or opened likewise elsewhere. No effect on files.
     Exclusive,
+    /// As any program opens it, for reading alone.
+    Reading,
 }
 
 /// Whether the file must exist already.
@@ -40,16 +42,36 @@ pub(crate) enum Creation {
 impl FileDevice {
     /// Open a backing: a file or block device with at least one sector and a size in whole sectors.
     pub fn open_backing(path: &Path) -> Result<Self, OpenError> {
-        let device = Self::open(path, Access::Shared, Creation::Existing)?;
-        let path = || path.to_path_buf();
-        match device.bytes {
-            0 => Err(OpenError::Empty { path: path() }),
-            bytes if bytes % 512 != 0 => Err(OpenError::OddSize { path: path(), bytes }),
-            _ => Ok(device),
+        Self::open(path, Access::Shared, Creation::Existing)?.checked()
+    }
+
+    /// The same, refused while somebody else is at it: a block device that is mounted or part of something else, a file that is
+    /// locked (a daemon locks its files). The lock lives as long as the device.
+    pub(crate) fn open_alone(path: &Path) -> Result<Self, OpenError> {
+        let device = Self::open(path, Access::Exclusive, Creation::Existing)?;
+        // Block devices are left alone: udev takes the same lock on them.
+        match device.block_device || sys::try_lock(&device.file).unwrap_or(true) {
+            true => device.checked(),
+            false => Err(OpenError::Busy { path: path.to_path_buf() }),
         }
     }
 
-    /// Open for reading and writing, past the page cache where the file system can.
+    /// The same for reading alone.
+    pub(crate) fn open_to_read(path: &Path) -> Result<Self, OpenError> {
+        Self::open(path, Access::Reading, Creation::Existing)?.checked()
+    }
+
+    /// It makes a disk.
+    fn checked(self) -> Result<Self, OpenError> {
+        let path = || self.path.clone();
+        match self.bytes {
+            0 => Err(OpenError::Empty { path: path() }),
+            bytes if bytes % 512 != 0 => Err(OpenError::OddSize { path: path(), bytes }),
+            _ => Ok(self),
+        }
+    }
+
+    /// Open for reading and (but for [`Access::Reading`]) writing, past the page cache where the file system can.
     pub(crate) fn open(path: &Path, access: Access, creation: Creation) -> Result<Self, OpenError> {
         let block_device = creation == Creation::Existing && check_kind(path)?;
         let exclusive = if block_device && access == Access::Exclusive { libc::O_EXCL } else { 0 };
@@ -58,7 +80,7 @@ impl FileDevice {
         let open = |flags: i32, new: bool| {
             OpenOptions::new()
                 .read(true)
-                .write(true)
+                .write(access != Access::Reading)
                 .create_new(new)
                 .mode(0o600)
                 .custom_flags(flags)

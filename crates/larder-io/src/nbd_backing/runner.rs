@@ -155,6 +155,13 @@ impl NbdRunner {
         }
     }
 
+    /// Close the connection. What is in flight on its socket owns its memory.
+    pub fn close(self, lane: &mut Lane) {
+        if let Link::Up(live) | Link::Dying(live) = &self.link {
+            live.close(lane);
+        }
+    }
+
     /// Tell an idle server that the connection ends here. No answer is expected.
     pub fn farewell(&mut self, lane: &mut Lane) {
         let Link::Up(live) = &mut self.link else { return };

@@ -170,7 +170,7 @@ impl ReactorBuilder {
         if info.bytes > max {
             return Err(ReactorError::TooLarge { name: backing.name(), bytes: info.bytes, max });
         }
-        self.volumes.push(Volume { tenant, info, frozen: false });
+        self.volumes.push(Volume::new(tenant, info));
         self.backings.push(backing);
         Ok(self.engine.add_volume(tenant, info.bytes))
     }
@@ -196,6 +196,7 @@ impl ReactorBuilder {
         recovered: &Recovered,
         volumes: Vec<format::Volume>,
     ) -> Result<Vec<u32>, ReactorError> {
+        self.volumes.iter_mut().zip(&volumes).for_each(|(volume, known)| volume.known = Some(known.clone()));
         self.engine.open_cache(recovered, volumes)?;
         self.unopened = false;
         Ok((0..self.tenants).map(|tenant| self.engine.occupied(TenantId(tenant))).collect())

@@ -40,7 +40,7 @@ pub(super) struct Reactor<F: Frontend> {
     pub inbox: Inbox<F::Command>,
     pub phase: Phase,
     pub late: Option<Late>,
-    tenants: u16,
+    pub tenants: u16,
     spin: Spin,
     began: Instant,
     next_tick: Instant,
@@ -129,6 +129,9 @@ impl<F: Frontend> Reactor<F> {
                 let _ = answer.send(self.cx.driver.engine.lost_ranges(volume));
             }
             ReactorCommand::GrowVolume { volume, answer } => self.grow_volume(volume, answer),
+            ReactorCommand::AddTenant { new, answer } => _ = answer.send(self.add_tenant(&new)),
+            ReactorCommand::JoinVolume { new, answer } => self.join_volume(*new, answer),
+            ReactorCommand::LeaveVolume { volume, answer } => self.leave_volume(volume, answer),
             ReactorCommand::ForgetVolume { volume, answer } => self.forget_volume(volume, answer),
             ReactorCommand::Quiesce { volume, within, hold, answer } => {
                 self.quiesce(volume, within, hold, answer);
@@ -143,7 +146,7 @@ impl<F: Frontend> Reactor<F> {
 
     fn drain(&mut self, volume: VolumeId, how: DrainCommand) {
         let Context { lane, driver, .. } = &mut *self.cx;
-        if usize::from(volume.0) >= driver.volumes.len() {
+        if !driver.has(volume) {
             return tracing::warn!(?volume, "a command for a volume that this reactor does not have");
         }
         if self.volumes.note_drain(volume, how) {
@@ -299,7 +302,10 @@ impl<F: Frontend> Reactor<F> {
         let driver = &self.cx.driver;
         ReactorSnapshot {
             tenants: (0..self.tenants).map(|tenant| self.tenant(TenantId(tenant))).collect(),
-            volumes: (0..driver.volumes.len()).map(|volume| self.volume(volume)).collect(),
+            volumes: (0..driver.volumes.len())
+                .filter(|&volume| driver.has(VolumeId(volume as u16)))
+                .map(|volume| self.volume(volume))
+                .collect(),
             cache: driver.stats[0],
             cache_failed: driver.engine.cache_failed(),
             cache_closed: driver.is_cache_closed(),
@@ -326,12 +332,12 @@ impl<F: Frontend> Reactor<F> {
 
     fn volume(&self, index: usize) -> VolumeSnapshot {
         let driver = &self.cx.driver;
-        let crate::driver::Volume { tenant, info, .. } = driver.volumes[index];
+        let crate::driver::Volume { tenant, info, .. } = &driver.volumes[index];
         let (volume, engine) = (VolumeId(index as u16), &driver.engine);
         VolumeSnapshot {
             volume,
-            tenant,
-            info,
+            tenant: *tenant,
+            info: *info,
             backing: driver.stats[index + 1],
             dirty_blocks: engine.dirty_of(volume),
             draining: engine.draining(volume),

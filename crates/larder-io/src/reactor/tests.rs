@@ -106,6 +106,21 @@ impl Rig {
         receiver
     }
 
+    /// Ask another volume than the first.
+    pub fn ask_of(
+        &self,
+        volume: VolumeId,
+        kind: RequestKind,
+        offset: u64,
+        len: u64,
+        data: Vec<u8>,
+    ) -> Answer {
+        let (answer, receiver) = mpsc::channel();
+        let request = GuestRequest { volume, kind, offset, len, fua: false };
+        self.handle.frontend(Ask { request, data, answer }).unwrap();
+        receiver.recv_timeout(LONG).unwrap()
+    }
+
     /// Ask, and have the answer sent there.
     pub fn ask_for(
         &self,

@@ -1,8 +1,14 @@
 //! What is done to a volume in use, on real files: it grows, is quiet, is forgotten.
 
 use super::tests::{LONG, MIB, Rig, file, pattern};
-use crate::mailbox::{DrainCommand, VolumeError};
-use larder_engine::{Drain, GrowError, IoError, RequestKind, VolumeId};
+use crate::mailbox::{DrainCommand, NewTenant, NewVolume, VolumeError};
+use crate::nbd_backing::NbdBacking;
+use crate::nbd_backing::fake_server::{DISCONNECT, FLUSH, FakeServer, Greeting, Peer};
+use crate::{Backing, VolumeInfo, new_uuid};
+use larder_engine::format;
+use larder_engine::{
+    CachingSpec, DirtyLimits, Drain, GrowError, IoError, RequestKind, TenantId, VolumeId, WritePolicy,
+};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
@@ -114,4 +120,82 @@ fn what_is_forgotten_is_read_from_the_backing() {
     let unknown = told(rig.handle.forget_volume(VolumeId(7)).unwrap());
     assert_eq!(unknown, Err(VolumeError::Unknown));
     rig.stop().unwrap();
+}
+
+fn new(tenant: TenantId, backing: Backing) -> NewVolume {
+    let (name, identity) = ("new".to_owned(), backing.identity());
+    let known = format::Volume { id: 0, name, uuid: new_uuid(), bytes: backing.bytes(), identity };
+    NewVolume { tenant, backing, ordered: false, known }
+}
+
+fn join(rig: &Rig, tenant: TenantId, backing: Backing) -> Result<(VolumeId, VolumeInfo), VolumeError> {
+    told(rig.handle.join_volume(new(tenant, backing)).unwrap())
+}
+
+fn leave(rig: &Rig, volume: VolumeId) -> Result<(), VolumeError> {
+    told(rig.handle.leave_volume(volume).unwrap())
+}
+
+fn drained(rig: &Rig, volume: VolumeId) {
+    rig.handle.drain(volume, DrainCommand::On).unwrap();
+    let done = |snapshot: &crate::ReactorSnapshot| {
+        snapshot.volumes.iter().any(|now| now.volume == volume && now.draining == Drain::Done)
+    };
+    rig.wait_until(done, "it is not drained");
+}
+
+#[test]
+fn volumes_and_tenants_come_and_go() {
+    let (_file, backing) = file(".", MIB);
+    let rig = Rig::new(".", backing);
+    let (caching, dirty) = (CachingSpec::default(), DirtyLimits::default());
+    let tenant = NewTenant { quota_blocks: 100, policy: WritePolicy::WriteThrough, caching, dirty };
+    let tenant = told(rig.handle.add_tenant(tenant).unwrap()).unwrap();
+    assert_eq!(tenant, TenantId(1));
+    let (other, backing) = file(".", 2 * MIB);
+    let (volume, info) = join(&rig, tenant, backing).unwrap();
+    assert_eq!((volume, info.bytes), (VolumeId(1), 2 * MIB));
+    assert_eq!(rig.ask_of(volume, RequestKind::Write, MIB, 4096, pattern(3, 4096)).map(drop), Ok(()));
+    assert_eq!(rig.ask_of(volume, RequestKind::Read, MIB, 4096, Vec::new()), Ok(pattern(3, 4096)));
+    assert_eq!(rig.snapshot().tenants[1].occupied_blocks, 1);
+    assert_eq!(leave(&rig, volume), Err(VolumeError::Dirty), "it is to be drained first");
+    drained(&rig, volume);
+    assert_eq!(leave(&rig, volume), Ok(()));
+    assert_eq!(rig.ask_of(volume, RequestKind::Read, MIB, 4096, Vec::new()), Err(IoError::Invalid));
+    assert_eq!(rig.ask_of(volume, RequestKind::Flush, 0, 0, Vec::new()), Err(IoError::Invalid));
+    let snapshot = rig.snapshot();
+    assert_eq!((snapshot.volumes.len(), snapshot.tenants[1].occupied_blocks), (1, 0));
+    assert_eq!(leave(&rig, volume), Err(VolumeError::Unknown));
+    // The file is closed, and whoever comes next is somebody else.
+    other.as_file().try_lock().unwrap();
+    let nobody = join(&rig, TenantId(9), file(".", MIB).1).unwrap_err();
+    assert_eq!(nobody, VolumeError::Unknown);
+    assert_eq!(join(&rig, tenant, file(".", MIB).1).unwrap().0, VolumeId(2));
+    rig.write(0, &pattern(1, 4096)).unwrap();
+    rig.stop().unwrap();
+}
+
+#[test]
+fn a_server_is_taken_leave_of() {
+    let (_file, backing) = file(".", MIB);
+    let rig = Rig::new(".", backing);
+    let (tell, asked) = std::sync::mpsc::channel();
+    let serve = move |peer: &mut Peer, _| {
+        loop {
+            let request = peer.request().inspect_err(|_| _ = tell.send(None))?;
+            tell.send(Some(request.kind)).unwrap();
+            if request.kind == FLUSH {
+                peer.answer(request, &[])?;
+            }
+        }
+    };
+    let server = FakeServer::new(|_| Greeting::default(), serve);
+    let backing = Backing::Nbd(NbdBacking::connect(&server.uri()).unwrap());
+    let (volume, _) = join(&rig, TenantId(0), backing).unwrap();
+    drained(&rig, volume);
+    assert_eq!(leave(&rig, volume), Ok(()));
+    let asked: Vec<_> = (0..3).map(|_| asked.recv_timeout(LONG).unwrap()).collect();
+    assert_eq!(asked, [Some(FLUSH), Some(DISCONNECT), None], "the connection ends with a word");
+    rig.stop().unwrap();
+    assert_eq!(server.connections(), 1, "nobody comes back");
 }

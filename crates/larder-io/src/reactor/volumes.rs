@@ -1,9 +1,10 @@
 //! What is done to one volume while it is in use, and takes several turns of the loop: it grows, it is kept quiet for a snapshot of its backing, everything
-//! cached of it is dropped.
+//! cached of it is dropped. How it comes and goes is in [`super::come_and_go`].
 //!
 //! A volume is quiet when its backing durably has all that its guests were told is written, and nothing changes it: it is drained, then what would change it
 //! waits here, and when the last such request has ended the backing is flushed once more. It stays so for a bounded time, since its guests hang meanwhile.
 
+use super::come_and_go::ComeAndGo;
 use super::run::Reactor;
 use super::stop::Phase;
 use crate::frontend::{Frontend, VolumeInfo};
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 const DONE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Something to be told of its end. Nobody may be there to hear it.
-type Answer<T> = Sender<Result<T, VolumeError>>;
+pub(super) type Answer<T> = Sender<Result<T, VolumeError>>;
 
 /// What is under way, by volume.
 #[derive(Debug, Default)]
@@ -24,6 +25,7 @@ pub(super) struct Volumes {
     growing: Vec<Growing>,
     forgetting: Vec<Forgetting>,
     quiet: Vec<Quiet>,
+    pub comings: ComeAndGo,
 }
 
 /// It ends when the engine has it, or the cache device fails: nothing else would tell the frontend of a size that comes late.
@@ -65,7 +67,8 @@ enum Stage {
 
 impl Volumes {
     pub fn is_busy(&self) -> bool {
-        !(self.growing.is_empty() && self.forgetting.is_empty() && self.quiet.is_empty())
+        let still = self.growing.is_empty() && self.forgetting.is_empty() && self.quiet.is_empty();
+        !still || self.comings.is_busy()
     }
 
     /// A volume is to be drained, or not. True if it is quiet, or about to be, and drained for that: then what is asked holds from its end on. It must not
@@ -78,6 +81,14 @@ impl Volumes {
             DrainCommand::Off => quiet.drained = false,
         }
         true
+    }
+
+    /// True if something is being done to the volume.
+    pub fn has(&self, volume: VolumeId) -> bool {
+        self.growing.iter().any(|growing| growing.volume == volume)
+            || self.forgetting.iter().any(|forgetting| forgetting.volume == volume)
+            || self.quiet.iter().any(|quiet| quiet.volume == volume)
+            || self.comings.has(volume)
     }
 
     /// True if the volume is quiet.
@@ -106,10 +117,10 @@ impl<F: Frontend> Reactor<F> {
     /// Drop everything cached of a volume that has nothing dirty.
     pub fn forget_volume(&mut self, volume: VolumeId, answer: Answer<()>) {
         let driver = &mut self.cx.driver;
-        let refused = match driver.volumes.get(usize::from(volume.0)) {
-            None => Some(VolumeError::Unknown),
-            Some(_) if driver.engine.dirty_of(volume) > 0 => Some(VolumeError::Dirty),
-            Some(_) => None,
+        let refused = match () {
+            () if !driver.has(volume) => Some(VolumeError::Unknown),
+            () if driver.engine.dirty_of(volume) > 0 => Some(VolumeError::Dirty),
+            () => None,
         };
         if let Some(refused) = refused {
             _ = answer.send(Err(refused));
@@ -122,7 +133,7 @@ impl<F: Frontend> Reactor<F> {
 
     /// Have a volume quiet, `within` some time, for at most so long.
     pub fn quiesce(&mut self, volume: VolumeId, within: Duration, hold: Duration, answer: Answer<()>) {
-        let known = usize::from(volume.0) < self.cx.driver.volumes.len();
+        let known = self.cx.driver.has(volume);
         let busy = self.volumes.quiet.iter().any(|quiet| quiet.volume == volume);
         let refused = match () {
             () if !known => Some(VolumeError::Unknown),
@@ -187,6 +198,7 @@ impl<F: Frontend> Reactor<F> {
             self.go_on_growing();
             self.go_on_forgetting();
             self.go_on_quieting();
+            self.go_on_coming_and_going();
         }
     }
 
@@ -215,6 +227,7 @@ impl<F: Frontend> Reactor<F> {
             if done {
                 _ = forgetting.answer.send(Ok(()));
             } else if now >= forgetting.until {
+                driver.engine.stop_forgetting(forgetting.volume);
                 _ = forgetting.answer.send(Err(VolumeError::Slow));
             } else {
                 self.volumes.forgetting.push(forgetting);

@@ -6,6 +6,7 @@
 use super::contract::{check_copy, check_extent, check_race, extent, memory_of};
 use super::memory::GARBAGE;
 use super::{Digest, FaultModel, Memory, Rng, SharedSlots, SimDevice};
+use larder_engine::format::Volume;
 use larder_engine::{
     Action, Buf, BufOwner, CachingSpec, DeviceOp, Engine, EngineConfig, IoError, OpId, OpKind, PART_BYTES,
     Request, RequestId, RequestKind, SECTOR_BYTES, Target, TenantId, VolumeId, WritePolicy,
@@ -194,6 +195,25 @@ impl SimHost {
         let grows = self.engine.grow_volume(volume, bytes).is_ok();
         self.drain();
         grows
+    }
+
+    /// A volume comes, behind a backing of zeroes that behaves as `model`. False where it cannot.
+    pub fn join(&mut self, tenant: TenantId, known: Volume, ordered: bool, model: FaultModel) -> bool {
+        let bytes = known.bytes;
+        let joined = self.engine.join_volume(tenant, known, ordered);
+        if let Ok(volume) = &joined {
+            assert_eq!(usize::from(volume.0), self.backings.len(), "volume numbers are dense");
+            self.add_backing(bytes, model);
+        }
+        self.drain();
+        joined.is_ok()
+    }
+
+    /// True once a volume has left that was forgotten.
+    pub fn leave(&mut self, volume: VolumeId) -> bool {
+        let gone = self.engine.leave_volume(volume);
+        self.drain();
+        gone
     }
 
     /// Drop everything cached of a volume.

@@ -99,6 +99,8 @@ impl World {
         self.settle();
         self.trim();
         let cached = self.kept();
+        // What is cached of those leaves while it stops.
+        let settled = !self.is_anyone_leaving();
         self.host.stop();
         self.settle();
         assert!(self.host.engine().is_stopped(), "the engine comes to an end");
@@ -118,7 +120,7 @@ impl World {
         }
         let sound = !self.plan.cache.fails() && !self.excuses.data_failed;
         let sound = sound && !self.excuses.metadata_failed && !self.excuses.spoiled;
-        (sound && self.backings_are_sound()).then_some(cached)
+        (sound && settled && self.backings_are_sound()).then_some(cached)
     }
 
     /// The stopped cache holds dirty blocks.
@@ -145,17 +147,19 @@ impl World {
     /// Something changes while the engine is stopped.
     pub(crate) fn change(&mut self, change: Change) {
         self.tell(|| format!("{change:?}"));
+        if let Change::Resize { disk, .. } | Change::Replace { disk, .. } = change
+            && disk >= self.plan.disks.len()
+        {
+            // It could not come.
+            return;
+        }
         self.count(Fault::Volume);
         match change {
             Change::Resize { disk, bytes } => self.resized(disk, bytes),
             Change::Replace { disk, bytes } => {
                 self.resized(disk, bytes);
                 self.plan.disks[disk].identity += 1;
-                let volume = VolumeId(disk as u16);
-                let generation = self.oracle.rewrite(volume, bytes / SECTOR_BYTES);
-                self.survivors.rewrite(volume, bytes / SECTOR_BYTES, generation);
-                self.prefix.rewrite(volume, bytes / SECTOR_BYTES, generation);
-                stamp_all(self.host.backing(volume), volume, generation);
+                self.rewritten(disk);
             }
             Change::Add { tenant, bytes } => {
                 let disk = Disk { tenant, bytes, identity: 0, ordered: false };
@@ -175,6 +179,15 @@ impl World {
             self.know_size(disk, bytes);
             self.check();
         }
+    }
+
+    /// Somebody else has written all of a backing.
+    pub(super) fn rewritten(&mut self, disk: usize) {
+        let (volume, sectors) = (VolumeId(disk as u16), self.plan.disks[disk].bytes / SECTOR_BYTES);
+        let generation = self.oracle.rewrite(volume, sectors);
+        self.survivors.rewrite(volume, sectors, generation);
+        self.prefix.rewrite(volume, sectors, generation);
+        stamp_all(self.host.backing(volume), volume, generation);
     }
 
     fn resized(&mut self, disk: usize, bytes: u64) {

@@ -17,6 +17,8 @@ impl World {
     /// Start an engine on what is there.
     pub(crate) fn start(&mut self) {
         let untold = self.may_be_untold();
+        // Those that had left are there again.
+        self.leaving.clear();
         let recovered = self.recover_or_format(untold);
         let (engine, pool) = self.open_or_mend(recovered);
         self.before = self.metadata();
@@ -129,14 +131,19 @@ impl World {
 
     /// The disks as the cache knows them.
     pub(super) fn volumes(&self) -> Vec<Volume> {
-        let volume = |(number, disk): (u8, &Disk)| Volume {
+        let here = (0u8..).zip(&self.plan.disks).filter(|(number, _)| !self.is_gone(usize::from(*number)));
+        here.map(|(number, disk)| Self::known(number, disk)).collect()
+    }
+
+    /// One of them.
+    pub(super) fn known(number: u8, disk: &Disk) -> Volume {
+        Volume {
             id: 0,
             identity: format!("disk {number} [{}]", disk.identity),
             name: format!("volume {number}"),
             uuid: Uuid([number; 16]),
             bytes: disk.bytes,
-        };
-        (0u8..).zip(&self.plan.disks).map(volume).collect()
+        }
     }
 }
 

@@ -15,7 +15,7 @@ fn found_by(bug: Planted) -> Option<u64> {
 }
 
 /// Those that random histories find. The others are met too rarely to be sure: each has a history that leads right to it.
-const RANDOM: [Planted; 24] = [
+const RANDOM: [Planted; 26] = [
     Planted::MarkSkipped,
     Planted::MarkNotAwaited,
     Planted::SlotBeforeFree,
@@ -40,6 +40,8 @@ const RANDOM: [Planted; 24] = [
     Planted::EpochUnflushed,
     Planted::EpochGoesOn,
     Planted::GrowthUntold,
+    Planted::JoinUntold,
+    Planted::LeftBehind,
 ];
 
 #[test]

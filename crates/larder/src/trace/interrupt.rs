@@ -36,9 +36,14 @@ impl Interrupt {
         Ok(Self { stop })
     }
 
+    /// True once there was a signal.
+    pub fn is_set(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     /// An error once there was a signal.
     pub fn check(&self) -> Result<(), Problem> {
-        match self.stop.load(Ordering::Relaxed) {
+        match self.is_set() {
             true => Err(Problem::new("interrupted by a signal", "nothing was written; run it again")),
             false => Ok(()),
         }

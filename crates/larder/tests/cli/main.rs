@@ -6,6 +6,7 @@ mod experiments;
 mod help;
 mod lab;
 mod plan;
+mod replay;
 mod reproduce;
 mod serve;
 mod simulate;

@@ -25,6 +25,8 @@ mod migration;
 mod nbd_backing;
 mod nbdsh;
 mod ordered;
+mod reload;
+mod replay;
 mod restart;
 mod shutdown;
 mod status;
