@@ -16,7 +16,7 @@ use larder_locality::{Op, Sampling};
 
 use crate::{
     AllocError, Allocator, CacheUse, ConfiguredPolicy, Constraints, Decision, Findings, Goals, Latencies,
-    Layout, Measured, Objective, Profile, Static, Tenant, WritePolicy,
+    Layout, Measured, Mode, Needs, Objective, Profile, Static, Tenant, WritePolicy,
 };
 use budget::{Pace, Part};
 use gate::Gate;
@@ -24,6 +24,7 @@ use observer::Observer;
 
 mod budget;
 mod gate;
+mod live;
 mod observer;
 
 pub use budget::WriteBudget;
@@ -118,8 +119,12 @@ pub struct ControlLoop {
     config: ControlConfig,
     profile: Profile,
     allocator: Box<dyn Allocator + Send>,
+    /// What is observed for it.
+    needs: Needs,
     tenants: Vec<ControlTenant>,
     observers: Vec<Observer>,
+    /// Tenants that are gone for good: their numbers are free.
+    removed: Vec<usize>,
     positions: Vec<Position>,
     pace: Option<Pace>,
     /// What each tenant may write, where there is a budget.
@@ -143,10 +148,7 @@ impl ControlLoop {
         profile: Profile,
         tenants: Vec<ControlTenant>,
     ) -> Self {
-        let fixed =
-            |tenant: &ControlTenant| tenant.write_policy == ConfiguredPolicy::Fixed(WritePolicy::ReadOnly);
-        let past = config.budget.is_some() || !config.write_back || tenants.iter().any(fixed);
-        let needs = allocator.needs(past);
+        let needs = needs(&*allocator, &config, &tenants);
         let observers = (0..).zip(&tenants).map(|(at, _)| Observer::new(&config, &needs, at)).collect();
         let nothing =
             Decision { quota_blocks: 0, mode: profile.mode, predicted: None, reason: String::new() };
@@ -154,9 +156,7 @@ impl ControlLoop {
         let positions = vec![absent; tenants.len()];
         let pace = config.budget.map(|budget| Pace::new(budget, config.block_bytes));
         let parts = vec![Part::default(); tenants.len()];
-        let gate = (config.budget.is_some() && profile.prices_writes).then(|| {
-            Gate::new(tenants.len(), config.cache_blocks, config.nominal, config.epoch_seconds / UNITS)
-        });
+        let gate = gate(&config, &profile, tenants.len());
         let epoch_end = config.epoch_seconds;
         let look = if profile.learns_quickly { epoch_end / LOOKS } else { f64::INFINITY };
         let early = Vec::new();
@@ -164,8 +164,10 @@ impl ControlLoop {
             config,
             profile,
             allocator,
+            needs,
             tenants,
             observers,
+            removed: Vec::new(),
             positions,
             pace,
             parts,
@@ -187,11 +189,8 @@ impl ControlLoop {
             let Some(position) = self.positions.get_mut(tenant) else { continue };
             position.present = true;
             self.parts[tenant] = Part::default();
-            position.decision.mode.write = match self.tenants[tenant].write_policy {
-                ConfiguredPolicy::Fixed(write) => write,
-                ConfiguredPolicy::Auto => self.profile.mode.write,
-            };
-            position.decision.mode.caching = self.profile.mode.caching;
+            position.decision.mode =
+                first_mode(&self.profile, &self.config, self.tenants[tenant].write_policy);
             self.observers[tenant].restart(now);
             if let Some(gate) = &mut self.gate {
                 gate.restart(tenant, now);
@@ -490,6 +489,28 @@ impl ControlLoop {
     fn inputs<'a>(&'a self, found: &'a [Option<Findings>]) -> (Vec<usize>, Vec<Tenant<'a>>) {
         inputs(&self.tenants, &self.positions, &self.config, found)
     }
+}
+
+/// What has to be observed of these tenants.
+fn needs(allocator: &dyn Allocator, config: &ControlConfig, tenants: &[ControlTenant]) -> Needs {
+    let fixed =
+        |tenant: &ControlTenant| tenant.write_policy == ConfiguredPolicy::Fixed(WritePolicy::ReadOnly);
+    allocator.needs(config.budget.is_some() || !config.write_back || tenants.iter().any(fixed))
+}
+
+fn gate(config: &ControlConfig, profile: &Profile, tenants: usize) -> Option<Gate> {
+    (config.budget.is_some() && profile.prices_writes)
+        .then(|| Gate::new(tenants, config.cache_blocks, config.nominal, config.epoch_seconds / UNITS))
+}
+
+/// How a tenant's cache works before the first decision.
+fn first_mode(profile: &Profile, config: &ControlConfig, configured: ConfiguredPolicy) -> Mode {
+    let write = match (configured, profile.mode.write) {
+        (ConfiguredPolicy::Fixed(write), _) => write,
+        (_, WritePolicy::WriteBack) if !config.write_back => WritePolicy::WriteThrough,
+        (_, write) => write,
+    };
+    Mode { write, ..profile.mode }
 }
 
 /// The tenants that are there, as an allocator sees them, and their indices. A free function, so that the allocator can be borrowed beside it.

@@ -43,6 +43,46 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// Count another's as well.
+    pub fn add(&mut self, more: &Self) {
+        for (timed, more) in self.timed_mut().into_iter().zip(more.timed()) {
+            timed.count += more.count;
+            timed.seconds += more.seconds;
+        }
+        self.ssd_blocks_written += more.ssd_blocks_written;
+    }
+
+    /// What was counted since another moment, at which it was `before`.
+    pub fn since(&self, before: &Self) -> Self {
+        let mut more = *self;
+        for (timed, before) in more.timed_mut().into_iter().zip(before.timed()) {
+            timed.count = timed.count.saturating_sub(before.count);
+            timed.seconds = (timed.seconds - before.seconds).max(0.0);
+        }
+        more.ssd_blocks_written = self.ssd_blocks_written.saturating_sub(before.ssd_blocks_written);
+        more
+    }
+
+    fn timed(&self) -> [Timed; 5] {
+        [self.read_hits, self.read_misses, self.cached_writes, self.backing_writes, self.write_backs]
+    }
+
+    fn timed_mut(&mut self) -> [&mut Timed; 5] {
+        [
+            &mut self.read_hits,
+            &mut self.read_misses,
+            &mut self.cached_writes,
+            &mut self.backing_writes,
+            &mut self.write_backs,
+        ]
+    }
+
+    /// The share of the requests that the SSD served alone, 0 to 1; none without requests.
+    pub fn request_hit_ratio(&self) -> Option<f64> {
+        let (hits, all) = (self.read_hits.count + self.cached_writes.count, self.requests());
+        (all > 0).then(|| hits as f64 / all as f64)
+    }
+
     /// All requests.
     pub fn requests(&self) -> u64 {
         [self.read_hits, self.read_misses, self.cached_writes, self.backing_writes]
@@ -53,9 +93,7 @@ impl Measured {
 
     /// Mean seconds of a request; none without requests.
     pub fn mean_latency(&self) -> Option<f64> {
-        let all =
-            [self.read_hits, self.read_misses, self.cached_writes, self.backing_writes, self.write_backs];
-        let seconds = all.iter().map(|timed| timed.seconds).sum();
+        let seconds = self.timed().iter().map(|timed| timed.seconds).sum();
         Timed { count: self.requests(), seconds }.mean()
     }
 }

@@ -70,6 +70,13 @@ impl Gate {
         }
     }
 
+    /// One tenant more.
+    pub(super) fn add(&mut self) {
+        self.ledgers.push(Ledger::new(self.unit, 0.0));
+        self.doors.push(Door::OPEN);
+        self.streams.push(Streams::default());
+    }
+
     /// A request for these blocks: of which kind it is, and whether what misses of it may enter.
     pub(super) fn ask(&mut self, tenant: usize, write: bool, keys: &[u64], now: f64) -> (Kind, bool) {
         let levels: usize = keys.iter().map(|&key| self.seen.see(key)).sum();

@@ -127,6 +127,11 @@ impl Observer {
         self.measured.write_backs.seconds += seconds;
     }
 
+    /// What was measured elsewhere.
+    pub(super) fn absorb(&mut self, more: &Measured) {
+        self.measured.add(more);
+    }
+
     #[inline]
     pub(super) fn ssd_written(&mut self, blocks: u64) {
         self.measured.ssd_blocks_written += blocks;

@@ -1,7 +1,7 @@
 //! The loop from request to decision.
 
 use super::*;
-use crate::Goals;
+use crate::{Goals, Timed};
 
 const BLOCKS: u32 = 1000;
 
@@ -215,4 +215,80 @@ fn predicted_writes_keep_to_the_budget() {
     assert!(free > 2.0, "{free}");
     let held = predicted(Some(WriteBudget { bytes: 4096.0 * 100.0, period_seconds: 100.0 }));
     assert!(held > 0.0 && held <= 2.0, "{held} of {free}: a block a second, and what may be made up for");
+}
+
+#[test]
+fn tenants_come_for_the_first_time_and_go_for_good() {
+    let mut control = control("eci", &["a"]);
+    control.arrive(&[0], 0.0).expect("fits");
+    let b = control.add(tenant("b"), 10.0);
+    control.arrive(&[b], 10.0).expect("fits");
+    assert_eq!(quotas(&control), [500, 500]);
+    read_twice(&mut control, b, 30);
+    control.remove(b);
+    control.remove(b);
+    let c = control.add(tenant("c"), 20.0);
+    assert_eq!((b, c, control.tenants().len()), (1, 1, 2));
+    control.arrive(&[c], 20.0).expect("fits");
+    control.decide(100.0, &[]).expect("decides");
+    let found = control.positions()[c].findings.as_ref().expect("there");
+    assert_eq!(found.epoch.accesses, 0, "nothing is known of who was there before");
+    assert!((found.seconds - 80.0).abs() < 1e-9);
+}
+
+#[test]
+fn another_allocator_goes_on_from_the_same_quotas_with_what_it_needs() {
+    let mut control = control("eci", &["a", "b"]);
+    control.arrive(&[0, 1], 0.0).expect("fits");
+    read_twice(&mut control, 0, 40);
+    control.decide(100.0, &[]).expect("decides");
+    assert_eq!(quotas(&control), [40, 10]);
+    let larder = crate::by_name("larder").expect("known");
+    let profile = Profile { epoch_seconds: 160.0, ..larder.profile() };
+    control.switch(larder, profile, 110.0);
+    assert_eq!((control.allocator(), quotas(&control)), ("larder", vec![40, 10]));
+    assert_eq!(control.positions()[0].decision.mode, profile.mode);
+    assert!((control.due_seconds() - 120.0).abs() < 1e-9, "it learns quickly");
+    read_twice(&mut control, 1, 400);
+    control.decide(120.0, &[]).expect("decides");
+    assert!(quotas(&control)[1] > 400, "{:?}", quotas(&control));
+    // And back: the first decision is one epoch later.
+    let eci = crate::by_name("eci").expect("known");
+    let profile = Profile { epoch_seconds: 100.0, ..eci.profile() };
+    control.switch(eci, profile, 130.0);
+    assert!((control.due_seconds() - 230.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_is_wanted_for_a_tenant_changes() {
+    let mut control = control("larder", &["a", "b"]);
+    control.arrive(&[0, 1], 0.0).expect("fits");
+    let goals = Goals { max_blocks: Some(100), ..Goals::default() };
+    control.change(0, ControlTenant { goals, ..tenant("a") }, 1.0);
+    (0..2).for_each(|at| read_twice(&mut control, at, 500));
+    control.decide(100.0, &[]).expect("decides");
+    assert!(quotas(&control)[0] <= 100 && quotas(&control)[1] > 500, "{:?}", quotas(&control));
+}
+
+#[test]
+fn what_is_measured_elsewhere_counts() {
+    let mut control = control("larder", &["a"]);
+    control.arrive(&[0], 0.0).expect("fits");
+    let timed = |count, seconds| Timed { count, seconds };
+    let first = Measured { read_hits: timed(4, 0.4), ..Measured::default() };
+    let all = Measured { read_hits: timed(6, 1.0), read_misses: timed(6, 6.0), ..Measured::default() };
+    control.absorb(0, &first);
+    control.absorb(0, &all.since(&first));
+    assert_eq!(control.measured(0), all);
+    assert_eq!((all.request_hit_ratio(), all.mean_latency()), (Some(0.5), Some(7.0 / 12.0)));
+}
+
+#[test]
+fn without_a_cache_that_can_be_dirty_nobody_begins_with_write_back() {
+    let allocator = crate::by_name("larder").expect("known");
+    let config = ControlConfig { write_back: false, ..config(100.0) };
+    let profile = allocator.profile();
+    let mut control = ControlLoop::new(config, allocator, profile, vec![tenant("a")]);
+    control.arrive(&[0], 0.0).expect("fits");
+    assert_eq!(control.positions()[0].decision.mode.write, WritePolicy::WriteThrough);
 }

@@ -1,0 +1,113 @@
+//! What an operator changes while the loop runs: tenants that come for the first time or go for good, what is wanted for them, and who decides.
+//!
+//! The simulator knows all of this beforehand; the daemon does not. What is measured of a tenant comes from its reactor's counters here, not request by request.
+
+use super::budget::Part;
+use super::observer::Observer;
+use super::{ControlLoop, ControlTenant, LOOKS, Position, first_mode, gate, needs};
+use crate::{Allocator, Decision, Measured, Profile};
+
+impl ControlLoop {
+    /// A tenant that is not there yet ([`ControlLoop::arrive`]): its number, which may be that of one that was removed.
+    pub fn add(&mut self, tenant: ControlTenant, now: f64) -> usize {
+        let mode = first_mode(&self.profile, &self.config, tenant.write_policy);
+        let decision = Decision { quota_blocks: 0, mode, predicted: None, reason: String::new() };
+        let position = Position { decision, findings: None, present: false };
+        let at = self.removed.pop().unwrap_or(self.tenants.len());
+        if at == self.tenants.len() {
+            self.tenants.push(tenant);
+            self.observers.push(Observer::new(&self.config, &self.needs, at as u64));
+            self.positions.push(position);
+            self.parts.push(Part::default());
+            if let Some(gate) = &mut self.gate {
+                gate.add();
+            }
+        } else {
+            self.tenants[at] = tenant;
+            self.positions[at] = position;
+        }
+        self.observe_what_is_needed(now);
+        at
+    }
+
+    /// A tenant is gone for good: nothing of it is remembered.
+    pub fn remove(&mut self, tenant: usize) {
+        if tenant >= self.tenants.len() || self.removed.contains(&tenant) {
+            return;
+        }
+        self.leave(tenant);
+        self.observers[tenant] = Observer::new(&self.config, &self.needs, tenant as u64);
+        self.removed.push(tenant);
+    }
+
+    /// Something else is wanted for a tenant: the next decision heeds it.
+    pub fn change(&mut self, tenant: usize, wanted: ControlTenant, now: f64) {
+        if let Some(known) = self.tenants.get_mut(tenant) {
+            *known = wanted;
+            self.observe_what_is_needed(now);
+        }
+    }
+
+    /// Another allocator decides from now on, as `profile` says. Tenants keep their quotas until its first decision, which is due when its first epoch is
+    /// over, or earlier where it learns quickly; what was observed counts on where it needs the same.
+    pub fn switch(&mut self, allocator: Box<dyn Allocator + Send>, profile: Profile, now: f64) {
+        (self.allocator, self.profile) = (allocator, profile);
+        self.config.epoch_seconds = profile.epoch_seconds;
+        self.epoch_end = now + profile.epoch_seconds;
+        self.look =
+            if profile.learns_quickly { now + profile.epoch_seconds / LOOKS } else { f64::INFINITY };
+        self.gate = gate(&self.config, &profile, self.tenants.len());
+        self.parts.fill(Part::default());
+        self.early.clear();
+        self.observe_what_is_needed(now);
+        for (at, position) in self.positions.iter_mut().enumerate() {
+            position.decision.mode = first_mode(&profile, &self.config, self.tenants[at].write_policy);
+            position.decision.predicted = None;
+            if position.present {
+                let quota = position.decision.quota_blocks;
+                let name = self.allocator.name();
+                position.decision.reason = format!("{quota} blocks until the first decision of {name}");
+            }
+            if let Some(gate) = &mut self.gate {
+                gate.restart(at, now);
+            }
+        }
+        self.learn_quickly(now);
+    }
+
+    /// The name of who decides.
+    pub fn allocator(&self) -> &'static str {
+        self.allocator.name()
+    }
+
+    /// Requests of a tenant were served, and took so long: what was measured since the last time.
+    pub fn absorb(&mut self, tenant: usize, measured: &Measured) {
+        if let Some(observer) = self.observers.get_mut(tenant) {
+            observer.absorb(measured);
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.written(measured.ssd_blocks_written);
+        }
+    }
+
+    /// Until the next decision a tenant has this quota, for this reason.
+    pub fn set_quota(&mut self, tenant: usize, blocks: u32, reason: String) {
+        if let Some(position) = self.positions.get_mut(tenant) {
+            position.decision.quota_blocks = blocks;
+            position.decision.reason = reason;
+        }
+    }
+
+    /// Observe what the allocator needs to know of these tenants; where that is something else than before, all begin anew.
+    fn observe_what_is_needed(&mut self, now: f64) {
+        let needs = needs(&*self.allocator, &self.config, &self.tenants);
+        if needs == self.needs {
+            return;
+        }
+        self.needs = needs;
+        for (at, observer) in (0..).zip(&mut self.observers) {
+            *observer = Observer::new(&self.config, &self.needs, at);
+            observer.restart(now);
+        }
+    }
+}
