@@ -3,6 +3,7 @@
 //! Replies are queued here, and handed to the frontend by the loop: nothing calls back from inside a call.
 
 mod metadata;
+mod misses;
 mod slow;
 mod swap;
 mod volumes;
@@ -15,6 +16,7 @@ use crate::lane::{Lane, Operation};
 use crate::memory::{RegionClass, Regions};
 use crate::monitor::Monitor;
 use crate::nbd_backing::NbdRunner;
+use crate::requests::{Clocked, Flight, RequestStats};
 use crate::stats::{ClosingFlushes, DeviceStats, Sampler, UnfinishedDevice};
 use crate::{Buffer, BufferPool};
 use larder_engine::{
@@ -22,7 +24,7 @@ use larder_engine::{
     Target, TenantId, VolumeId,
 };
 use slab::Slab;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 pub(crate) use swap::Another;
 
@@ -38,13 +40,15 @@ pub(crate) struct Volume {
     pub info: VolumeInfo,
     /// Requests that would change it wait.
     pub frozen: bool,
+    /// What its guests have asked.
+    pub requests: RequestStats,
     /// What a cache that is kept knows it by.
     pub known: Option<larder_engine::format::Volume>,
 }
 
 impl Volume {
     pub fn new(tenant: TenantId, info: VolumeInfo) -> Self {
-        Self { tenant, info, frozen: false, known: None }
+        Self { tenant, info, frozen: false, requests: RequestStats::default(), known: None }
     }
 }
 
@@ -69,10 +73,14 @@ pub(crate) struct Driver {
     /// Inline devices with operations that take more calls.
     unfinished: Vec<usize>,
     samplers: Vec<Sampler>,
-    /// The cookie of each guest request in flight; a region with the same number has its buffer.
-    requests: Slab<u64>,
+    /// The guest requests in flight; a region with the same number has the buffer of each.
+    requests: Slab<Flight>,
+    /// How long they take.
+    pub clocked: Clocked,
     guests: Regions,
     stages: Regions,
+    /// Stages that hold data of a backing: whoever gets some of it, or adds to it, has waited for that.
+    from_backing: HashSet<u32>,
     /// Where the slots begin on the cache device, in bytes.
     data_offset: u64,
     /// The checksums that operations in flight are to give.
@@ -113,8 +121,10 @@ impl Driver {
             samplers: vec![Sampler::default(); devices.len()],
             devices,
             requests: Slab::new(),
+            clocked: Clocked::default(),
             guests: Regions::default(),
             stages: Regions::default(),
+            from_backing: HashSet::new(),
             replies: VecDeque::new(),
             frozen: VecDeque::new(),
             ended: VecDeque::new(),
@@ -130,13 +140,18 @@ impl Driver {
     pub fn submit(&mut self, lane: &mut Lane, asked: GuestRequest, buffer: Option<Buffer>, cookie: u64) {
         if let Err(error) = self.check(&asked, buffer.as_deref().map(|bytes| bytes.len() as u64)) {
             self.replies.push_back(Reply { cookie, result: Err(error), buffer });
+            if let Some(volume) = self.volumes.get_mut(usize::from(asked.volume.0)) {
+                volume.requests.ended(asked.kind, 0, true);
+            }
             return;
         }
         if self.volumes[usize::from(asked.volume.0)].frozen && volumes::changes(asked.kind) {
             return self.frozen.push_back(volumes::Frozen { asked, buffer, cookie });
         }
         let GuestRequest { volume, kind, offset, len, fua } = asked;
-        let id = self.requests.insert(cookie) as u32;
+        let bytes = if kind == RequestKind::Flush { 0 } else { len };
+        let flight = Flight { cookie, started_ns: self.now_ns, bytes, volume, kind, missed: false };
+        let id = self.requests.insert(flight) as u32;
         self.guests.put(id, buffer);
         self.monitor.record(self.volumes[volume.0 as usize].tenant, &asked);
         self.engine.submit(Request { id: RequestId(id), volume, kind, offset, len, fua });
@@ -180,6 +195,9 @@ impl Driver {
             Target::CacheMeta => (CACHE, 0),
             Target::Backing(volume) => (volume.0 as usize + 1, 0),
         };
+        if device != CACHE {
+            self.waits_for_backing(&op.kind);
+        }
         let mut ticket = Ticket { op: Some(op.id), hold: None, started_ns: self.now_ns };
         if let Some(sums) = op.sums {
             self.sums.insert(op.id.0, (sums, op.kind));
@@ -379,10 +397,16 @@ impl Driver {
     /// Queue a reply, taking the request's buffer back from the engine.
     #[inline]
     fn reply(&mut self, request: RequestId, result: Result<(), IoError>) {
-        let Some(cookie) = self.requests.try_remove(request.0 as usize) else {
+        let Some(flight) = self.requests.try_remove(request.0 as usize) else {
             tracing::error!(?request, "BUG: the engine replied to a request that is not in flight");
             return;
         };
+        let Flight { cookie, volume, kind, bytes, .. } = flight;
+        let volume = &mut self.volumes[usize::from(volume.0)];
+        volume.requests.ended(kind, bytes, result.is_err());
+        if result.is_ok() {
+            self.clocked.answered(volume.tenant, &flight);
+        }
         let reply = match self.guests.take(request.0) {
             Ok(buffer) => Reply { cookie, result, buffer },
             Err(_) => {
@@ -409,6 +433,7 @@ impl Driver {
             tracing::error!(?from, ?to, len, "BUG: the engine copies within one buffer");
             return;
         }
+        self.note_copy(from.owner, to.owner);
         // SAFETY: both ranges are inside their live buffers, which are different, so they do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(source, target, len as usize) };
     }
@@ -423,6 +448,7 @@ impl Driver {
     }
 
     fn free_stage(&mut self, stage: StageId) {
+        self.from_backing.remove(&stage.0);
         match self.stages.take(stage.0) {
             Ok(Some(buffer)) => self.pool.give(buffer),
             Ok(None) => {}

@@ -10,6 +10,8 @@ mod volumes;
 pub use build::{ReactorBuilder, ReactorConfig, ReactorError, ReactorThread};
 
 #[cfg(test)]
+mod request_tests;
+#[cfg(test)]
 mod socket_tests;
 #[cfg(test)]
 mod stop_tests;

@@ -2,6 +2,7 @@
 
 use crate::command::CommandKind;
 use crate::frontend::VolumeInfo;
+use crate::requests::{Latencies, RequestStats};
 use larder_engine::{Drain, SessionMark, TenantId, TenantStats, VolumeId, WritePolicy};
 use std::fmt;
 use std::time::Duration;
@@ -68,6 +69,8 @@ impl DeviceStats {
 pub struct ReactorSnapshot {
     /// Its tenants, by identity.
     pub tenants: Vec<TenantSnapshot>,
+    /// How long the requests of each tenant took that has asked for anything yet.
+    pub latencies: Vec<(TenantId, Box<Latencies>)>,
     /// Its volumes that have not left, by rising identity.
     pub volumes: Vec<VolumeSnapshot>,
     /// The cache device as this reactor uses it.
@@ -116,6 +119,8 @@ pub struct VolumeSnapshot {
     pub tenant: TenantId,
     /// Its size and limits.
     pub info: VolumeInfo,
+    /// What its guests have asked.
+    pub requests: RequestStats,
     /// Its backing.
     pub backing: DeviceStats,
     /// Blocks newer on the cache device than on the backing.

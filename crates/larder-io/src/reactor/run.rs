@@ -235,8 +235,21 @@ impl<F: Frontend> Reactor<F> {
             self.sleep()
         };
         self.cx.now = Instant::now();
-        self.cx.driver.now_ns = self.cx.now.duration_since(self.began).as_nanos() as u64;
+        self.cx.driver.now_ns = self.on_clock(self.cx.now);
+        // Those of a turn that neither polled nor slept.
+        self.replies_left(self.cx.now);
         result.map_err(ReactorError::Ring)
+    }
+
+    /// A moment on the reactor's clock, in nanoseconds.
+    fn on_clock(&self, moment: Instant) -> u64 {
+        moment.duration_since(self.began).as_nanos() as u64
+    }
+
+    /// The replies of this turn have left, by this moment.
+    fn replies_left(&mut self, moment: Instant) {
+        let now_ns = self.on_clock(moment);
+        self.cx.driver.clocked.end_turn(now_ns);
     }
 
     fn has_work(&self) -> bool {
@@ -259,6 +272,7 @@ impl<F: Frontend> Reactor<F> {
         }
         self.enter_if_useful()?;
         let began = Instant::now();
+        self.replies_left(began);
         while began.elapsed() < budget {
             for _ in 0..LOOKS_PER_CLOCK {
                 if self.cx.lane.ring.has_completions()
@@ -286,6 +300,7 @@ impl<F: Frontend> Reactor<F> {
             return Ok(());
         }
         let began = Instant::now();
+        self.replies_left(began);
         let timed = !self.cx.lane.sockets.is_empty()
             || self.phase != Phase::Running
             || self.swap.is_under_way()
@@ -302,6 +317,7 @@ impl<F: Frontend> Reactor<F> {
         let driver = &self.cx.driver;
         ReactorSnapshot {
             tenants: (0..self.tenants).map(|tenant| self.tenant(TenantId(tenant))).collect(),
+            latencies: driver.clocked.snapshot(),
             volumes: (0..driver.volumes.len())
                 .filter(|&volume| driver.has(VolumeId(volume as u16)))
                 .map(|volume| self.volume(volume))
@@ -332,12 +348,13 @@ impl<F: Frontend> Reactor<F> {
 
     fn volume(&self, index: usize) -> VolumeSnapshot {
         let driver = &self.cx.driver;
-        let crate::driver::Volume { tenant, info, .. } = &driver.volumes[index];
+        let crate::driver::Volume { tenant, info, requests, .. } = &driver.volumes[index];
         let (volume, engine) = (VolumeId(index as u16), &driver.engine);
         VolumeSnapshot {
             volume,
             tenant: *tenant,
             info: *info,
+            requests: *requests,
             backing: driver.stats[index + 1],
             dirty_blocks: engine.dirty_of(volume),
             draining: engine.draining(volume),
