@@ -1,32 +1,27 @@
-//! The deciding part of the loop of an epoch: accesses in, sizes and write policies out.
+//! The deciding part of the loop of an epoch, as a host needs it: requests and what was measured in, sizes and modes of all tenants out.
 //!
-//! It knows no clock, thread or device, so that a simulator can run the very same loop over a trace: it calls
-//! [`EpochLoop::observe`] for every read and write, and [`EpochLoop::decide`] whenever an epoch is over. What surrounds it
-//! in the daemon is in [`crate::analyzer`].
+//! Decisions are those of [`ControlLoop`], which the simulator runs over traces as well. What is added here is that tenants are known by the place in a list that
+//! changes, that they may begin with what they hold, and that each decision is kept beside what came of it ([`crate::decisions`]). It knows no clock, thread or device;
+//! what surrounds it in the daemon is in [`crate::analyzer`].
 
+use std::time::Duration;
+
+use larder_alloc::control::{BANK_BLOCKS, ControlConfig, ControlLoop, ControlTenant};
 use larder_alloc::{
-    AllocError, Allocator, ConfiguredPolicy, Constraints, Decision, Findings, Goals, Mode, Static, Tenant,
-    WritePolicy,
+    AllocError, Allocator, CacheUse, ConfiguredPolicy, Decision, Goals, Latencies, Measured, Objective,
+    Profile, Static,
 };
-use larder_locality::{
-    AccessKind, Analyzer, AnalyzerConfig, CurvePolicy, Op, Sampling, block_keys, blocks_of,
-};
+use larder_locality::{Op, Sampling, block_keys, blocks_of};
 use larder_policy::spec::CachingSpec;
 
+use crate::decisions::{Achieved, Decisions, Found, Record};
 use crate::warm_start;
 
 /// Blocks of a tenant that its analyzer looks at, at most: a tenant with fewer is analyzed exactly, a larger one from a
 /// sample of this size, in some two megabytes.
 const SAMPLED_BLOCKS: u32 = 1 << 15;
 
-/// Each tenant's analyzer remembers this many times the blocks of the cache at least: no cache of this size could serve
-/// longer distances.
-const REMEMBERED_CACHES: u32 = 2;
-
-/// What an analyzer remembers at least, in blocks: small caches still learn what a larger one would bring.
-const REMEMBERED_BLOCKS_MIN: u32 = 1 << 20;
-
-/// A read or write of a tenant, as the monitor saw it.
+/// A request of a tenant, as the monitor saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Index of the tenant.
@@ -34,7 +29,7 @@ pub struct Access {
     /// Any number that tells the tenant's volumes apart.
     pub volume: u16,
     /// What it does.
-    pub kind: AccessKind,
+    pub op: Op,
     /// First byte.
     pub offset: u64,
     /// Number of bytes.
@@ -42,7 +37,7 @@ pub struct Access {
 }
 
 /// What the loop knows of a tenant from the start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LoopTenant {
     /// Its name.
     pub name: String,
@@ -50,6 +45,21 @@ pub struct LoopTenant {
     pub quota_blocks: Option<u32>,
     /// The write policy configured.
     pub write_policy: ConfiguredPolicy,
+    /// Replacement and admission, where they are configured: whatever the allocator would choose.
+    pub caching: Option<CachingSpec>,
+    /// What else is wanted for it.
+    pub goals: Goals,
+}
+
+impl LoopTenant {
+    fn control(&self) -> ControlTenant {
+        ControlTenant {
+            name: self.name.clone(),
+            quota_blocks: self.quota_blocks,
+            write_policy: self.write_policy,
+            goals: self.goals,
+        }
+    }
 }
 
 /// What the loop knows of the cache from the start.
@@ -63,6 +73,10 @@ pub struct LoopConfig {
     pub min_blocks: u32,
     /// The share of writes to known blocks from which `auto` means `ro`, from 0 to 1.
     pub write_threshold: f64,
+    /// `auto` may be `wb`: blocks of the cache may be dirty.
+    pub write_back: bool,
+    /// How often is decided, but by a method whose epoch is its own.
+    pub epoch: Duration,
     /// Chooses the blocks that large tenants are analyzed by.
     pub seed: u64,
 }
@@ -70,7 +84,7 @@ pub struct LoopConfig {
 /// A tenant's standing at the end of an epoch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
-    /// The epoch at whose end it was decided, from 1; 0 for the start.
+    /// The epoch at whose end (or in which) it was decided, from 1; 0 for the start.
     pub epoch: u64,
     /// What was decided, and why.
     pub decision: Decision,
@@ -80,18 +94,34 @@ pub struct Standing {
     pub trd_blocks: u64,
 }
 
-/// The loop: one analyzer per tenant, and the allocator.
+/// What only a tenant's reactor knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Its requests, since the start.
+    pub measured: Measured,
+    /// How it uses its blocks.
+    pub usage: CacheUse,
+}
+
+/// The loop, and the tenants in the daemon's order.
 pub struct EpochLoop {
     config: LoopConfig,
-    allocator: Box<dyn Allocator + Send>,
+    control: ControlLoop,
     tenants: Vec<LoopTenant>,
-    analyzers: Vec<Analyzer>,
+    seats: Vec<Seat>,
     standings: Vec<Standing>,
-    epoch: u64,
+    decisions: Decisions,
+}
+
+/// A tenant's place in the control loop, and what was reported of it last.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    at: usize,
+    report: Option<Report>,
 }
 
 impl EpochLoop {
-    /// A loop at its start: every tenant stands where the static allocator puts it, which is its configured quota or an
+    /// A loop at its start, 0 seconds: every tenant stands where the static allocator puts it, which is its configured quota or an
     /// equal share of the rest.
     ///
     /// # Errors
@@ -101,117 +131,176 @@ impl EpochLoop {
         allocator: Box<dyn Allocator + Send>,
         tenants: Vec<LoopTenant>,
     ) -> Result<Self, AllocError> {
-        let analysis = analysis(&config);
-        let analyzers = tenants.iter().map(|_| Analyzer::new(&analysis)).collect();
-        let nothing = Decision {
-            quota_blocks: 0,
-            mode: Mode { caching: CachingSpec::default(), write: WritePolicy::WriteThrough },
-            predicted: None,
-            reason: String::new(),
-        };
-        let at_start = Standing { epoch: 0, decision: nothing, urd_blocks: 0, trd_blocks: 0 };
-        let standings = vec![at_start; tenants.len()];
-        let mut new = Self { config, allocator, tenants, analyzers, standings, epoch: 0 };
-        let decisions = Static.allocate(&new.inputs(&[]), &new.constraints())?;
-        new.stand(decisions, &[]);
+        let profile = profile(&config, allocator.profile());
+        let all = tenants.iter().map(LoopTenant::control).collect();
+        let mut control = ControlLoop::new(control_config(&config, &profile), allocator, profile, all);
+        let places: Vec<usize> = (0..tenants.len()).collect();
+        control.arrive(&places, 0.0)?;
+        let seats = places.into_iter().map(|at| Seat { at, report: None }).collect();
+        let decisions = Decisions::default();
+        let mut new = Self { config, control, tenants, seats, standings: Vec::new(), decisions };
+        new.stand();
         Ok(new)
     }
 
     /// The tenants hold some blocks already, in their order: before the first decision they keep them, as far as the cache reaches,
     /// unless their quotas are fixed.
     pub fn start_warm(&mut self, held_blocks: &[u32]) {
-        if self.allocator.name() == Static::NAME {
+        if self.has_fixed_quotas() {
             return;
         }
-        let cold: Vec<u32> = self.standings.iter().map(|standing| standing.decision.quota_blocks).collect();
+        let cold = self.quotas();
         let LoopConfig { cache_blocks, min_blocks, .. } = self.config;
         let quotas = warm_start::quotas(cache_blocks, min_blocks, &cold, held_blocks);
-        for ((standing, quota), held) in self.standings.iter_mut().zip(quotas).zip(held_blocks) {
-            let decision = &mut standing.decision;
-            if *held > 0 && quota != decision.quota_blocks {
-                decision.reason =
-                    format!("{quota} blocks: it held {held} when the cache was opened; {}", decision.reason);
+        for ((at, quota), held) in quotas.into_iter().enumerate().zip(held_blocks) {
+            let mut reason = self.standings[at].decision.reason.clone();
+            if *held > 0 && quota != cold[at] {
+                reason = format!("{quota} blocks: it held {held} when the cache was opened; {reason}");
             }
-            decision.quota_blocks = quota;
+            self.control.set_quota(self.seats[at].at, quota, reason);
         }
+        self.stand();
     }
 
-    /// Tenants have come, or gone: from now on it is these. Whoever stays is known by its name, and keeps what was learned of it, and its quota as far as the cache
-    /// reaches; newcomers begin as after a warm start. Where quotas are fixed they are what is configured.
+    /// Tenants have come, or gone, or others things are wanted for them: from now on it is these. Whoever stays is known by its name, and keeps what was learned of it, and its
+    /// quota as far as the cache reaches; newcomers begin as after a warm start. Where quotas are fixed they are what is configured.
     ///
     /// # Errors
     /// When the configured quotas exceed the cache: then nothing has changed.
-    pub fn set_tenants(&mut self, tenants: Vec<LoopTenant>) -> Result<(), AllocError> {
-        let before = |tenant: &LoopTenant| self.tenants.iter().position(|known| known.name == tenant.name);
-        let places: Vec<Option<usize>> = tenants.iter().map(before).collect();
-        let newcomer = Standing {
-            epoch: self.epoch,
-            decision: Decision {
-                quota_blocks: 0,
-                mode: Mode { caching: CachingSpec::default(), write: WritePolicy::WriteThrough },
-                predicted: None,
-                reason: String::new(),
-            },
-            urd_blocks: 0,
-            trd_blocks: 0,
-        };
-        let mut standings: Vec<Standing> = places
-            .iter()
-            .map(|place| place.map_or_else(|| newcomer.clone(), |at| self.standings[at].clone()))
-            .collect();
-        let inputs = inputs(&tenants, &standings, &self.config, &[]);
-        let fixed = Static.allocate(&inputs, &self.constraints())?;
-        drop(inputs);
-        let cold: Vec<u32> = fixed.iter().map(|decision| decision.quota_blocks).collect();
-        let held: Vec<u32> = standings.iter().map(|standing| standing.decision.quota_blocks).collect();
-        let LoopConfig { cache_blocks, min_blocks, .. } = self.config;
-        let quotas = match self.allocator.name() == Static::NAME {
+    pub fn set_tenants(&mut self, tenants: Vec<LoopTenant>, now: f64) -> Result<(), AllocError> {
+        let configured = tenants.iter().filter_map(|tenant| tenant.quota_blocks);
+        let (wanted_blocks, cache_blocks) =
+            (configured.map(u64::from).sum::<u64>(), self.config.cache_blocks);
+        if wanted_blocks > cache_blocks.into() {
+            return Err(AllocError::QuotasExceedCache { wanted_blocks, cache_blocks });
+        }
+        let known = |name: &str| self.tenants.iter().position(|tenant| tenant.name == name);
+        let places: Vec<Option<usize>> = tenants.iter().map(|tenant| known(&tenant.name)).collect();
+        let held: Vec<u32> =
+            places.iter().map(|at| at.map_or(0, |at| self.standings[at].decision.quota_blocks)).collect();
+        for (at, seat) in self.seats.iter().enumerate() {
+            if !places.contains(&Some(at)) {
+                self.control.remove(seat.at);
+                self.decisions.forget(&self.tenants[at].name);
+            }
+        }
+        let (mut seats, mut new) = (Vec::with_capacity(tenants.len()), Vec::new());
+        for (tenant, place) in tenants.iter().zip(&places) {
+            seats.push(match place {
+                Some(at) => {
+                    if self.tenants[*at] != *tenant {
+                        self.control.change(self.seats[*at].at, tenant.control(), now);
+                    }
+                    self.seats[*at]
+                }
+                None => {
+                    let at = self.control.add(tenant.control(), now);
+                    new.push(at);
+                    Seat { at, report: None }
+                }
+            });
+        }
+        (self.tenants, self.seats) = (tenants, seats);
+        self.control.arrive(&new, now)?;
+        let cold = self.control.static_quotas()?;
+        let cold: Vec<u32> = self.seats.iter().map(|seat| cold[seat.at]).collect();
+        let min_blocks = self.config.min_blocks;
+        let quotas = match self.has_fixed_quotas() {
             true => cold,
             false => warm_start::quotas(cache_blocks, min_blocks, &cold, &held),
         };
-        for (((standing, place), fixed), quota) in standings.iter_mut().zip(&places).zip(fixed).zip(quotas) {
-            let now = &mut standing.decision;
-            if place.is_none() {
-                let reason = format!("{quota} blocks until the first epoch is over; {}", fixed.reason);
-                *now = Decision { quota_blocks: quota, reason, ..fixed };
-            } else if now.quota_blocks != quota {
-                now.quota_blocks = quota;
-                now.reason = format!("{quota} blocks: tenants have come or gone");
-            }
+        for (((seat, place), held), quota) in self.seats.iter().zip(&places).zip(held).zip(quotas) {
+            let before = &self.control.positions()[seat.at].decision.reason;
+            let reason = match place {
+                None => format!("{quota} blocks until the first epoch is over; {before}"),
+                Some(_) if held != quota => format!("{quota} blocks: tenants have come or gone"),
+                Some(_) => before.clone(),
+            };
+            self.control.set_quota(seat.at, quota, reason);
         }
-        let analysis = analysis(&self.config);
-        let mut old: Vec<Option<Analyzer>> =
-            std::mem::take(&mut self.analyzers).into_iter().map(Some).collect();
-        let known = |place: &Option<usize>| place.and_then(|at| old[at].take());
-        self.analyzers =
-            places.iter().map(known).map(|known| known.unwrap_or_else(|| Analyzer::new(&analysis))).collect();
-        (self.tenants, self.standings) = (tenants, standings);
+        self.stand();
         Ok(())
     }
 
-    /// An access. One of an unknown tenant is ignored. Takes time in the number of blocks that it touches.
-    pub fn observe(&mut self, access: &Access) {
-        let Some(analyzer) = self.analyzers.get_mut(access.tenant) else { return };
-        let blocks = blocks_of(access.offset, access.len, self.config.block_bytes);
-        let op = match access.kind {
-            AccessKind::Read => Op::Read,
-            AccessKind::Write => Op::Write,
-        };
-        analyzer.observe(op, block_keys(access.volume, blocks));
+    /// Another allocator decides from now on. Until its first decision every tenant has the quota that it had; where quotas are fixed then, those.
+    ///
+    /// # Errors
+    /// When the configured quotas exceed the cache: then nothing has changed.
+    pub fn switch(&mut self, allocator: Box<dyn Allocator + Send>, now: f64) -> Result<(), AllocError> {
+        let fixed = self.control.static_quotas()?;
+        let profile = profile(&self.config, allocator.profile());
+        self.control.switch(allocator, profile, now);
+        if self.has_fixed_quotas() {
+            for seat in &self.seats {
+                let quota = fixed[seat.at];
+                self.control.set_quota(seat.at, quota, format!("{quota} blocks, from now on fixed"));
+            }
+        }
+        self.stand();
+        Ok(())
     }
 
-    /// The epoch is over: decide for all tenants.
+    /// A request. One of an unknown tenant is ignored. Takes time in the number of blocks that it touches.
+    pub fn observe(&mut self, access: &Access) {
+        let Some(seat) = self.seats.get(access.tenant) else { return };
+        let blocks = blocks_of(access.offset, access.len, self.config.block_bytes);
+        if self.control.observe(seat.at, access.op, block_keys(access.volume, blocks)) {
+            self.control.analyze(seat.at);
+        }
+    }
+
+    /// When something is due, in seconds since the start: [`EpochLoop::go_on`].
+    pub fn due_seconds(&self) -> f64 {
+        self.control.due_seconds()
+    }
+
+    /// True if a decision is due.
+    pub fn must_decide(&self, now: f64) -> bool {
+        self.control.must_decide(now)
+    }
+
+    /// What is due without a decision.
+    pub fn look(&mut self, now: f64) {
+        self.control.look(now);
+    }
+
+    /// Decide for all tenants. `reports` are those of the tenants in their order, where there are any. `unix_seconds` is the time of the day.
     ///
     /// # Errors
     /// When the allocator cannot decide; then every tenant keeps what it has, and the epoch counts all the same.
-    pub fn decide(&mut self) -> Result<&[Standing], AllocError> {
-        self.epoch += 1;
-        let findings: Vec<Findings> =
-            self.analyzers.iter_mut().map(|analyzer| analyzer.finish_epoch().into()).collect();
-        let inputs = inputs(&self.tenants, &self.standings, &self.config, &findings);
-        let constraints = self.constraints();
-        let decisions = self.allocator.allocate(&inputs, &constraints)?;
-        self.stand(decisions, &findings);
+    pub fn decide(
+        &mut self,
+        now: f64,
+        unix_seconds: f64,
+        reports: &[Option<Report>],
+    ) -> Result<&[Standing], AllocError> {
+        let mut usages = vec![CacheUse::default(); self.control.tenants().len()];
+        for (at, seat) in self.seats.iter_mut().enumerate() {
+            let Some(Some(report)) = reports.get(at) else { continue };
+            // What was before the first report has its place in no epoch.
+            let before = seat.report.replace(*report);
+            let since = before.map_or(Measured::default(), |before| report.measured.since(&before.measured));
+            self.control.absorb(seat.at, &since);
+            usages[seat.at] = report.usage;
+            usages[seat.at].missed_blocks =
+                report.usage.missed_blocks.saturating_sub(before.map_or(0, |it| it.usage.missed_blocks));
+            self.decisions.achieved(&self.tenants[at].name, &Achieved::of(&since, report, unix_seconds));
+        }
+        let decided = self.control.decide(now, &usages).map(|_| ());
+        self.stand();
+        decided?;
+        for (tenant, (seat, standing)) in self.tenants.iter().zip(self.seats.iter().zip(&self.standings)) {
+            let found = self.control.positions()[seat.at].findings.as_ref();
+            self.decisions.record(Record {
+                tenant: tenant.name.clone(),
+                unix_seconds,
+                epoch: standing.epoch,
+                allocator: self.control.allocator().to_owned(),
+                found: found.map(Found::of),
+                decision: standing.decision.clone(),
+                achieved: None,
+            });
+        }
         Ok(&self.standings)
     }
 
@@ -225,73 +314,82 @@ impl EpochLoop {
         &self.standings
     }
 
+    /// The last decisions, and what came of them.
+    pub fn decisions(&self) -> &Decisions {
+        &self.decisions
+    }
+
+    /// Who decides.
+    pub fn allocator(&self) -> &'static str {
+        self.control.allocator()
+    }
+
+    /// Seconds of an epoch.
+    pub fn epoch_seconds(&self) -> f64 {
+        self.control.profile().epoch_seconds
+    }
+
     /// Epochs that are over.
     pub fn epoch(&self) -> u64 {
-        self.epoch
+        self.control.epoch()
     }
 
     /// Bytes of memory that the analyzers hold.
     pub fn memory_bytes(&self) -> usize {
-        self.analyzers.iter().map(Analyzer::memory_bytes).sum()
+        self.control.memory_bytes()
     }
 
-    fn inputs<'a>(&'a self, findings: &'a [Findings]) -> Vec<Tenant<'a>> {
-        inputs(&self.tenants, &self.standings, &self.config, findings)
+    fn has_fixed_quotas(&self) -> bool {
+        self.control.allocator() == Static::NAME
     }
 
-    fn constraints(&self) -> Constraints {
-        Constraints {
-            cache_blocks: self.config.cache_blocks,
-            block_bytes: self.config.block_bytes,
-            write_threshold: self.config.write_threshold,
-            write_back: false,
-            ..Constraints::default()
-        }
+    fn quotas(&self) -> Vec<u32> {
+        self.standings.iter().map(|standing| standing.decision.quota_blocks).collect()
     }
 
-    /// Take decisions over, with the findings (none at the start) that led to them.
-    fn stand(&mut self, decisions: Vec<Decision>, findings: &[Findings]) {
-        for (index, decision) in decisions.into_iter().enumerate().take(self.standings.len()) {
-            let found = findings.get(index);
-            self.standings[index] = Standing {
-                epoch: self.epoch,
+    /// Take over where the control loop has the tenants.
+    fn stand(&mut self) {
+        let standing = |(tenant, seat): (&LoopTenant, &Seat)| {
+            let position = &self.control.positions()[seat.at];
+            let (mut decision, found) = (position.decision.clone(), position.findings.as_ref());
+            if let Some(caching) = tenant.caching.filter(|&caching| caching != decision.mode.caching) {
+                decision.mode.caching = caching;
+                // That was predicted of another cache.
+                decision.predicted = None;
+            }
+            Standing {
+                epoch: self.control.epoch(),
                 decision,
                 urd_blocks: found.map_or(0, |found| found.epoch.urd_blocks()),
                 trd_blocks: found.map_or(0, |found| found.epoch.trd_blocks()),
-            };
-        }
+            }
+        };
+        self.standings = self.tenants.iter().zip(&self.seats).map(standing).collect();
     }
 }
 
-/// How each tenant is analyzed. The allocators go by the distances, which are those of `wt`.
-fn analysis(config: &LoopConfig) -> AnalyzerConfig {
-    let remembered = config.cache_blocks.saturating_mul(REMEMBERED_CACHES).max(REMEMBERED_BLOCKS_MIN);
-    AnalyzerConfig {
-        policies: vec![CurvePolicy::WriteThrough],
+/// How an allocator's system is run here.
+fn profile(config: &LoopConfig, theirs: Profile) -> Profile {
+    let epoch_seconds = if theirs.own_epoch { theirs.epoch_seconds } else { config.epoch.as_secs_f64() };
+    Profile { block_bytes: config.block_bytes, epoch_seconds, ..theirs }
+}
+
+fn control_config(config: &LoopConfig, profile: &Profile) -> ControlConfig {
+    let LoopConfig { block_bytes, cache_blocks, min_blocks, write_threshold, write_back, seed, .. } = *config;
+    ControlConfig {
+        block_bytes,
+        cache_blocks,
+        min_blocks,
+        write_threshold,
+        write_back,
+        objective: Objective::default(),
+        budget: None,
+        epoch_seconds: profile.epoch_seconds,
+        nominal: Latencies::default(),
         sampling: Sampling::Blocks(SAMPLED_BLOCKS),
-        history_blocks: remembered.into(),
-        seed: config.seed,
+        bank_blocks: BANK_BLOCKS,
+        seed,
     }
-}
-
-/// The tenants as an allocator sees them. A free function, so that the allocator can be borrowed beside it.
-fn inputs<'a>(
-    tenants: &'a [LoopTenant],
-    standings: &'a [Standing],
-    config: &LoopConfig,
-    findings: &'a [Findings],
-) -> Vec<Tenant<'a>> {
-    let input = |(index, (tenant, standing)): (usize, (&'a LoopTenant, &'a Standing))| Tenant {
-        name: &tenant.name,
-        quota_blocks: standing.decision.quota_blocks,
-        mode: standing.decision.mode,
-        findings: findings.get(index),
-        configured_policy: tenant.write_policy,
-        configured_quota_blocks: tenant.quota_blocks,
-        min_blocks: config.min_blocks,
-        goals: Goals::default(),
-    };
-    tenants.iter().zip(standings).enumerate().map(input).collect()
 }
 
 #[cfg(test)]

@@ -216,16 +216,19 @@ pub enum WritePolicy {
     WriteBack,
     /// Write-through: a write goes to the backing and to the cache.
     WriteThrough,
+    /// Write-through without allocation: a write goes to the backing, and to the cache where its block is cached.
+    WriteThroughNoAllocate,
     /// Read-only: a write goes to the backing and invalidates.
     ReadOnly,
 }
 
 impl WritePolicy {
-    /// The name used in configuration and status: `wb`, `wt`, `ro`.
+    /// The name used in configuration and status: `wb`, `wt`, `wt-noalloc`, `ro`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::WriteBack => "wb",
             Self::WriteThrough => "wt",
+            Self::WriteThroughNoAllocate => "wt-noalloc",
             Self::ReadOnly => "ro",
         }
     }

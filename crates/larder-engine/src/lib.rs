@@ -28,6 +28,7 @@
 //! whole blocks and verified, and a write of a part of a cached block is a merge (`merge.rs`).
 
 mod api;
+mod caching;
 mod chains;
 mod check;
 mod clean;
@@ -37,6 +38,7 @@ mod fill;
 mod flush;
 mod forget;
 pub mod format;
+mod lending;
 mod locks;
 mod merge;
 mod ops;
@@ -50,6 +52,7 @@ mod resume;
 mod slow;
 mod stats;
 mod store;
+mod usage;
 mod write;
 mod write_back;
 
@@ -69,9 +72,9 @@ use distrust::Sweep;
 use durable::Durable;
 use fill::Fill;
 use flush::Flushes;
-use larder_policy::admission::{Admission, AnyAdmission};
+use larder_policy::List;
+use larder_policy::admission::AnyAdmission;
 use larder_policy::any::AnyReplacement;
-use larder_policy::{List, Replacement};
 use locks::{Owner, RangeLocks};
 use merge::Merge;
 use ops::{Op, StagedRead};
@@ -132,13 +135,17 @@ impl ErrorScore {
 #[derive(Debug)]
 struct Tenant {
     quota: u32,
+    /// What its policies know of its size: its quota, but where partitions lend.
+    capacity: u32,
     policy: WritePolicy,
+    caching: CachingSpec,
     /// Which of its blocks leaves: knows all its entries with a slot but the dead ones, and its ghosts.
     replacement: AnyReplacement,
     /// Which absent block may enter.
     admission: AnyAdmission,
     /// Its dead entries, the first to leave.
     dead: List,
+    hit_sample: usage::HitSample,
     stats: TenantStats,
     dirty_limits: DirtyLimits,
     /// Its blocks that are newer on the cache device than on the backing.
@@ -207,6 +214,10 @@ pub struct Engine {
     trim_due: bool,
     /// Writes that go to the backing where the cache cannot take them, by their part.
     outs: BTreeMap<u32, Vec<Out>>,
+    /// Partitions lend each other what they do not use.
+    lending: bool,
+    /// Somebody wants to know which blocks are hit.
+    watches_hits: bool,
     cleaner: Cleaner,
     /// Volumes whose writes have an order.
     ordered: Vec<VolumeId>,
@@ -250,6 +261,8 @@ impl Engine {
             sweeps: Vec::new(),
             trim_due: false,
             outs: BTreeMap::new(),
+            lending: false,
+            watches_hits: false,
             cleaner: Cleaner::default(),
             ordered: Vec::new(),
             durable: None,
@@ -365,13 +378,12 @@ impl Engine {
         self.actions.pop_front()
     }
 
-    /// Change a tenant's quota (blocks). New blocks obey it at once; what is above it leaves in [`Engine::trim`], in the order of its replacement policy.
+    /// Change a tenant's quota (blocks). New blocks obey it at once; what is above it leaves in [`Engine::trim`], in the order of its replacement policy, but where partitions lend
+    /// ([`Engine::set_lending`]).
     pub fn set_quota(&mut self, tenant: TenantId, blocks: u32) {
         self.tell_touched();
-        let tenant = &mut self.tenants[tenant.0 as usize];
-        tenant.quota = blocks;
-        tenant.replacement.resize(blocks);
-        tenant.admission.resize(blocks);
+        self.tenants[tenant.0 as usize].quota = blocks;
+        self.fit_capacity(tenant.0 as usize);
         self.trim_due = true;
     }
 

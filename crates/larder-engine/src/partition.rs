@@ -6,6 +6,7 @@
 
 use crate::locks::Owner;
 use crate::store::{BlockKey, EntryId, State, Store};
+use crate::usage::HitSample;
 use crate::{CachingSpec, DirtyLimits, Engine, Tenant, TenantId, TenantStats, Volume, VolumeId, WritePolicy};
 use larder_policy::admission::{Admission, AnyAdmission};
 use larder_policy::any::AnyReplacement;
@@ -28,6 +29,12 @@ const TOUCHED_MAX: usize = 32;
 /// The nodes of the policies, with the keys of their entries.
 pub(crate) struct EntryNodes<'e> {
     store: &'e mut Store,
+}
+
+impl<'e> EntryNodes<'e> {
+    pub(crate) fn of(store: &'e mut Store) -> Self {
+        Self { store }
+    }
 }
 
 impl Nodes for EntryNodes<'_> {
@@ -134,21 +141,6 @@ impl Engine {
         &mut self.tenants[tenant.0 as usize].stats
     }
 
-    /// How a tenant's blocks are replaced and admitted from now on.
-    ///
-    /// # Panics
-    /// If the tenant holds blocks already, or for Belady's policy, which is for simulations only.
-    pub fn set_caching(&mut self, tenant: TenantId, caching: CachingSpec) {
-        let seed = u64::from(tenant.0);
-        let tenant = &mut self.tenants[tenant.0 as usize];
-        assert_eq!(tenant.occupied(), 0, "policies are chosen before the first block enters");
-        tenant.replacement = AnyReplacement::new(&caching.policy(), tenant.quota, seed);
-        if tenant.replacement.keeps_tags() {
-            self.store.keep_tags();
-        }
-        tenant.admission = AnyAdmission::new(&caching.admission(), tenant.quota, seed);
-    }
-
     pub(crate) fn tenant_of(&self, volume: VolumeId) -> usize {
         self.volume(volume).tenant.0 as usize
     }
@@ -166,6 +158,9 @@ impl Engine {
     pub(crate) fn touch(&mut self, volume: VolumeId, entry: EntryId) {
         let tenant = self.volume(volume).tenant;
         self.tenants[tenant.0 as usize].admission.hit();
+        if self.watches_hits {
+            self.note_hit(tenant, entry);
+        }
         self.touched.push((tenant, entry));
         if self.touched.len() >= TOUCHED_MAX {
             self.tell_touched();
@@ -192,7 +187,7 @@ impl Engine {
         let hash = hash(secret);
         // In an ordered volume a write that passes by waits for all that is older.
         let asks = state != State::Writing || !self.is_ordered(key.volume) || !self.writes_back(key.volume);
-        if asks && !self.tenants[tenant].admits(secret, hash) {
+        if asks && !self.admits(tenant, secret, hash) {
             return None;
         }
         let ghost = self.store.find_ghost(key);
@@ -209,8 +204,17 @@ impl Engine {
         }
     }
 
+    fn admits(&mut self, tenant: usize, key: u64, hash: u32) -> bool {
+        let has_room = !self.is_full(tenant);
+        let admission = &mut self.tenants[tenant].admission;
+        (has_room && admission.admit_to_free_space(key, hash)) || admission.admit(key, hash)
+    }
+
     /// A slot for another block of a tenant.
     fn take_slot(&mut self, tenant: usize) -> Option<u32> {
+        if self.lending {
+            return self.take_lent_slot(tenant);
+        }
         if self.tenants[tenant].is_full() || !self.have_free_slot() {
             self.evict_one(tenant);
             self.free_ahead(tenant);
@@ -249,9 +253,9 @@ impl Engine {
         t.replacement.insert(&mut nodes, entry, false);
     }
 
-    /// True if the tenant of a volume is below its quota.
+    /// True if the tenant of a volume may hold another block that has its slot already.
     pub(crate) fn has_room(&self, volume: VolumeId) -> bool {
-        !self.tenants[self.tenant_of(volume)].is_full()
+        self.lending || !self.tenants[self.tenant_of(volume)].is_full()
     }
 
     fn add_entry(&mut self, key: BlockKey, slot: u32, state: State) -> EntryId {
@@ -326,9 +330,13 @@ impl Engine {
         }
     }
 
-    /// Blocks a tenant may hold: nothing on a failed device.
+    /// Blocks a tenant may hold: nothing on a failed device; whatever it got where partitions lend.
     fn limit(&self, tenant: usize) -> u32 {
-        if self.cache_failed { 0 } else { self.tenants[tenant].quota }
+        match (self.cache_failed, self.lending) {
+            (true, _) => 0,
+            (false, true) => u32::MAX,
+            (false, false) => self.tenants[tenant].quota,
+        }
     }
 
     fn above_limit(&self, tenant: usize) -> bool {
@@ -379,7 +387,7 @@ impl Engine {
 
     /// True if a slot is at hand, after asking the pool for some. No more is taken than the partitions here have room for: slots held back
     /// from another reactor's tenants would keep those below their quota.
-    fn have_free_slot(&mut self) -> bool {
+    pub(crate) fn have_free_slot(&mut self) -> bool {
         if self.free_slots.is_empty() {
             let room = self.room().min(TAKE);
             self.pool.take(room, &mut self.free_slots);
@@ -429,10 +437,13 @@ impl Tenant {
     pub(crate) fn new(quota: u32, policy: WritePolicy) -> Self {
         Self {
             quota,
+            capacity: quota,
             policy,
+            caching: CachingSpec::default(),
             replacement: AnyReplacement::new(&PolicySpec::Lru, quota, 0),
             admission: AnyAdmission::new(&AdmissionSpec::Always, quota, 0),
             dead: List::new(),
+            hit_sample: HitSample::new(),
             stats: TenantStats::default(),
             dirty_limits: DirtyLimits::default(),
             dirty: 0,
@@ -444,11 +455,8 @@ impl Tenant {
         self.replacement.resident() + self.dead.len()
     }
 
-    fn admits(&mut self, key: u64, hash: u32) -> bool {
-        (!self.is_full() && self.admission.admit_to_free_space(key, hash)) || self.admission.admit(key, hash)
-    }
-
-    fn is_full(&self) -> bool {
+    /// It holds all that its quota lets it.
+    pub(crate) fn is_full(&self) -> bool {
         self.occupied() >= self.quota
     }
 }

@@ -47,7 +47,9 @@ impl Engine {
         }
         let tenant = self.volume(part.volume).tenant;
         match self.write_policy(tenant) {
-            WritePolicy::WriteBack | WritePolicy::WriteThrough => self.write_through(part_id, &part),
+            WritePolicy::WriteBack | WritePolicy::WriteThrough | WritePolicy::WriteThroughNoAllocate => {
+                self.write_through(part_id, &part)
+            }
             WritePolicy::ReadOnly => self.write_around(part_id, &part),
         }
         self.part_step(part_id);
@@ -110,7 +112,7 @@ impl Engine {
         let aligned = self.is_cache_aligned(start) && self.is_cache_aligned(end);
         let whole = (start, end) == self.block_range(key.volume, key.block);
         match self.find_live(key, owner).ok()? {
-            None if whole && aligned => self.admit(key, State::Writing),
+            None if whole && aligned && self.allocates_writes(key) => self.admit(key, State::Writing),
             None => None,
             Some(entry) if self.passes_fill(entry) => None,
             Some(entry) if aligned && self.may_change(self.store.slot(entry)) => {
@@ -124,6 +126,10 @@ impl Engine {
                 None
             }
         }
+    }
+
+    fn allocates_writes(&self, key: BlockKey) -> bool {
+        self.write_policy(self.volume(key.volume).tenant) != WritePolicy::WriteThroughNoAllocate
     }
 
     fn flush_run(&mut self, part_id: u32, part: &Part, run: Option<Run>) {

@@ -14,7 +14,7 @@ const DIRE: [Fault; 3] = [Fault::Metadata, Fault::MetadataErrors, Fault::Loss];
 
 /// True if every completed write is on the backing: then the death of the process loses none, and the backing shows what guests read.
 pub fn is_through(policy: WritePolicy) -> bool {
-    matches!(policy, WritePolicy::WriteThrough | WritePolicy::ReadOnly)
+    policy != WritePolicy::WriteBack
 }
 
 /// Replacement and admission.
@@ -80,6 +80,8 @@ pub struct Plan {
     pub cache: FaultModel,
     /// Writes may be held back from their backings.
     pub holds_back: bool,
+    /// Partitions lend each other what they do not use, from few slots. Whether they do, and how they are run, changes in the history.
+    pub lending: bool,
     /// A bug to be found.
     pub planted: Option<Planted>,
 }
@@ -114,7 +116,9 @@ impl Plan {
         let disks = disks.collect();
         let region_blocks = 1 << rng.below(if wide { 5 } else { 4 });
         let (backing, cache) = models(&mut rng, faults, holds_back);
-        Self { seed, shape, region_blocks, tenants, disks, backing, cache, holds_back, planted: None }
+        let lending = Rng::new(seed ^ 0x6c65_6e64).below(4) == 0;
+        let planted = None;
+        Self { seed, shape, region_blocks, tenants, disks, backing, cache, holds_back, lending, planted }
     }
 
     /// Bytes in a block.
@@ -125,14 +129,20 @@ impl Plan {
 
 impl Tenant {
     fn any(rng: &mut Rng, wide: bool, holds_back: bool) -> Self {
-        let caching = CACHING[rng.below(CACHING.len() as u64) as usize];
+        let caching = any_caching(rng);
         Self {
             quota: any_quota(rng, wide),
             policy: any_policy(rng, holds_back),
             dirty: any_limits(rng),
-            caching: caching.parse().expect("the names are known"),
+            caching,
         }
     }
+}
+
+/// Replacement and admission by chance.
+pub fn any_caching(rng: &mut Rng) -> CachingSpec {
+    let caching = CACHING[rng.below(CACHING.len() as u64) as usize];
+    caching.parse().expect("the names are known")
 }
 
 /// A policy by chance.

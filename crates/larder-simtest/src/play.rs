@@ -138,6 +138,14 @@ impl World {
                 self.count(Fault::Change);
                 self.set_quota(tenant, blocks);
             }
+            Act::Caching { tenant, caching } => {
+                self.count(Fault::Change);
+                self.set_caching(tenant, caching);
+            }
+            Act::Lending(lending) => {
+                self.count(Fault::Change);
+                self.set_lending(lending);
+            }
             Act::Join { tenant, bytes, ordered } => {
                 self.count(Fault::Change);
                 self.join(tenant, bytes, ordered);

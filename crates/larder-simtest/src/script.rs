@@ -4,8 +4,8 @@
 //! how the engine takes it.
 
 use crate::fault::{Fault, Faults};
-use crate::plan::{Plan, any_policy, any_quota, disk_bytes};
-use larder_engine::{RequestKind, WritePolicy};
+use crate::plan::{Plan, any_caching, any_policy, any_quota, disk_bytes};
+use larder_engine::{CachingSpec, RequestKind, WritePolicy};
 use larder_io::sim::{FaultKind, Rng};
 
 /// Lives that a script has at most.
@@ -41,6 +41,15 @@ pub enum Act {
         /// The new one.
         policy: WritePolicy,
     },
+    /// A tenant's replacement and admission change.
+    Caching {
+        /// Its number.
+        tenant: usize,
+        /// The new ones.
+        caching: CachingSpec,
+    },
+    /// Partitions lend each other what they do not use, or no longer.
+    Lending(bool),
     /// A volume comes, if it can.
     Join {
         /// Whose it is.
@@ -350,6 +359,13 @@ impl Writer<'_> {
 
     fn setting(&mut self) -> Act {
         let tenant = self.tenant();
+        if self.plan.lending && self.rng.below(3) == 0 {
+            return match self.rng.below(4) {
+                0 => Act::Lending(self.rng.below(3) > 0),
+                1 => Act::Policy { tenant, policy: WritePolicy::WriteThroughNoAllocate },
+                _ => Act::Caching { tenant, caching: any_caching(&mut self.rng) },
+            };
+        }
         match self.rng.below(5) {
             0 => Act::Grow { disk: self.disk(), blocks: 1 + self.rng.below(3) },
             1 if self.rng.below(2) == 0 => self.join(),

@@ -15,7 +15,7 @@ use crate::trace::Trace;
 use come_and_go::Leaving;
 use larder_engine::format::{Layout, Superblock, Uuid, format};
 use larder_engine::{
-    DeviceOp, EngineConfig, Request, SECTOR_BYTES, TenantId, TenantStats, VolumeId, WritePolicy,
+    CachingSpec, DeviceOp, EngineConfig, Request, SECTOR_BYTES, TenantId, TenantStats, VolumeId, WritePolicy,
 };
 use larder_io::sim::{
     Digest, FIRST, FaultModel, HostConfig, Oracle, Prefix, Rng, SimDevice, SimHost, Survivors, stamp,
@@ -265,6 +265,20 @@ impl World {
     pub fn set_quota(&mut self, tenant: usize, blocks: u32) {
         self.plan.tenants[tenant].quota = blocks;
         self.host.set_quota(TenantId(tenant as u16), blocks);
+        self.trim();
+    }
+
+    /// Change a tenant's replacement and admission.
+    pub fn set_caching(&mut self, tenant: usize, caching: CachingSpec) {
+        self.plan.tenants[tenant].caching = caching;
+        self.host.set_caching(TenantId(tenant as u16), caching);
+        self.check();
+    }
+
+    /// Have partitions lend each other what they do not use, or no longer.
+    pub fn set_lending(&mut self, lending: bool) {
+        self.plan.lending = lending;
+        self.host.set_lending(lending);
         self.trim();
     }
 

@@ -5,7 +5,7 @@
 use super::budget::Part;
 use super::observer::Observer;
 use super::{ControlLoop, ControlTenant, LOOKS, Position, first_mode, gate, needs};
-use crate::{Allocator, Decision, Measured, Profile};
+use crate::{AllocError, Allocator, Decision, Measured, Profile, Static};
 
 impl ControlLoop {
     /// A tenant that is not there yet ([`ControlLoop::arrive`]): its number, which may be that of one that was removed.
@@ -54,8 +54,7 @@ impl ControlLoop {
         (self.allocator, self.profile) = (allocator, profile);
         self.config.epoch_seconds = profile.epoch_seconds;
         self.epoch_end = now + profile.epoch_seconds;
-        self.look =
-            if profile.learns_quickly { now + profile.epoch_seconds / LOOKS } else { f64::INFINITY };
+        self.look = if profile.learns_quickly { now + profile.epoch_seconds / LOOKS } else { f64::INFINITY };
         self.gate = gate(&self.config, &profile, self.tenants.len());
         self.parts.fill(Part::default());
         self.early.clear();
@@ -96,6 +95,18 @@ impl ControlLoop {
             position.decision.quota_blocks = blocks;
             position.decision.reason = reason;
         }
+    }
+
+    /// What `static` would give each tenant, by its number; nothing to those who are not there.
+    ///
+    /// # Errors
+    /// When the configured quotas exceed the cache.
+    pub fn static_quotas(&self) -> Result<Vec<u32>, AllocError> {
+        let (there, inputs) = self.inputs(&[]);
+        let decisions = Static.allocate(&inputs, &self.constraints(self.config.epoch_seconds))?;
+        let mut quotas = vec![0; self.tenants.len()];
+        there.into_iter().zip(decisions).for_each(|(at, decision)| quotas[at] = decision.quota_blocks);
+        Ok(quotas)
     }
 
     /// Observe what the allocator needs to know of these tenants; where that is something else than before, all begin anew.

@@ -164,9 +164,15 @@ impl SimHost {
         self.engine.add_tenant(quota_blocks, policy)
     }
 
-    /// Choose a tenant's replacement and admission, before it holds a block.
+    /// Choose a tenant's replacement and admission.
     pub fn set_caching(&mut self, tenant: TenantId, caching: CachingSpec) {
         self.engine.set_caching(tenant, caching);
+    }
+
+    /// Have partitions lend each other what they do not use, or no longer.
+    pub fn set_lending(&mut self, lending: bool) {
+        self.engine.set_lending(lending);
+        self.drain();
     }
 
     /// Add a volume of `bytes` zeroes behind a backing that behaves as `model`.

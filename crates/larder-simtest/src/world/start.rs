@@ -108,6 +108,10 @@ impl World {
         for at in (1..free.len()).rev() {
             free.swap(at, self.rng.below(at as u64 + 1) as usize);
         }
+        if self.plan.lending {
+            // So that they are wanted.
+            free.truncate(8 + self.rng.below(40) as usize);
+        }
         SharedSlots::of(free, self.plan.shape.slots)
     }
 
@@ -116,6 +120,7 @@ impl World {
         let mut engine =
             Engine::new(engine_config(&self.plan), Box::new(pool)).with_hash_seed(self.plan.seed);
         plant(&mut engine, self.plan.planted);
+        engine.set_lending(self.plan.lending);
         for tenant in &self.plan.tenants {
             let id = engine.add_tenant(tenant.quota, tenant.policy);
             engine.set_caching(id, tenant.caching);

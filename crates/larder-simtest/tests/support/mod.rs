@@ -31,6 +31,7 @@ pub fn plan(blocks: u64) -> Plan {
         backing: FaultModel::default(),
         cache: FaultModel::default(),
         holds_back: false,
+        lending: false,
         planted: None,
     }
 }
