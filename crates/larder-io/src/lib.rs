@@ -58,4 +58,6 @@ pub use requests::{Latencies, RequestCount, RequestStats};
 pub use send_list::{SEND_HEADER_BYTES, SEND_SEGMENTS, SendList};
 pub use slots::SharedPool;
 pub use socket::{SOCKETS_MAX, SocketId};
-pub use stats::{DeviceStats, ReactorSnapshot, TenantSnapshot, UnfinishedDevice, VolumeSnapshot};
+pub use stats::{
+    DeviceStats, ReactorSnapshot, Served, TenantSnapshot, TenantUse, UnfinishedDevice, VolumeSnapshot,
+};

@@ -2,7 +2,7 @@
 
 use crate::driver::Another;
 use crate::frontend::VolumeInfo;
-use crate::stats::ReactorSnapshot;
+use crate::stats::{ReactorSnapshot, TenantUse};
 use crate::{Backing, CacheDevice, SharedPool, sys};
 use larder_engine::format::{Recovered, Volume};
 use larder_engine::{
@@ -22,14 +22,7 @@ const COMMANDS_MAX: usize = 4096;
 /// What a reactor can be told. `C` is its frontend's own command.
 #[derive(Debug)]
 pub(crate) enum ReactorCommand<C> {
-    SetQuota {
-        tenant: TenantId,
-        blocks: u32,
-    },
-    SetWritePolicy {
-        tenant: TenantId,
-        policy: WritePolicy,
-    },
+    Partitions(PartitionCommand),
     Drain {
         volume: VolumeId,
         how: DrainCommand,
@@ -78,6 +71,17 @@ pub(crate) enum ReactorCommand<C> {
     Stop {
         within: Duration,
     },
+}
+
+/// How partitions are run, and used.
+#[derive(Debug)]
+pub(crate) enum PartitionCommand {
+    Quota { tenant: TenantId, blocks: u32 },
+    WritePolicy { tenant: TenantId, policy: WritePolicy },
+    Caching { tenant: TenantId, caching: CachingSpec },
+    Lending(bool),
+    WatchHits(bool),
+    Use(mpsc::Sender<Vec<TenantUse>>),
 }
 
 /// A tenant that comes while the reactor works.
@@ -261,12 +265,38 @@ impl<C> Clone for Handle<C> {
 impl<C> Handle<C> {
     /// Change a tenant's quota, in blocks. Unknown tenants are ignored.
     pub fn set_quota(&self, tenant: TenantId, blocks: u32) -> Result<(), HandleError> {
-        self.send(ReactorCommand::SetQuota { tenant, blocks })
+        self.partitions(PartitionCommand::Quota { tenant, blocks })
     }
 
     /// Change a tenant's write policy. Unknown tenants are ignored.
     pub fn set_write_policy(&self, tenant: TenantId, policy: WritePolicy) -> Result<(), HandleError> {
-        self.send(ReactorCommand::SetWritePolicy { tenant, policy })
+        self.partitions(PartitionCommand::WritePolicy { tenant, policy })
+    }
+
+    /// Change a tenant's replacement and admission. Unknown tenants are ignored. Takes the reactor some 0.1 µs for each block that the tenant holds.
+    pub fn set_caching(&self, tenant: TenantId, caching: CachingSpec) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::Caching { tenant, caching })
+    }
+
+    /// Have the reactor's tenants lend each other what they do not use ([`larder_engine::Engine::set_lending`]). Only one that has the whole cache device may.
+    pub fn set_lending(&self, lending: bool) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::Lending(lending))
+    }
+
+    /// Have it watched which blocks are hit: [`TenantUse::effective`].
+    pub fn watch_hits(&self, watch: bool) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::WatchHits(watch))
+    }
+
+    /// Ask how all tenants use their partitions, in the order of their identities. The monitor's batch is handed on before.
+    pub fn tenant_uses(&self) -> Result<mpsc::Receiver<Vec<TenantUse>>, HandleError> {
+        let (sender, receiver) = mpsc::channel();
+        self.partitions(PartitionCommand::Use(sender))?;
+        Ok(receiver)
+    }
+
+    fn partitions(&self, command: PartitionCommand) -> Result<(), HandleError> {
+        self.send(ReactorCommand::Partitions(command))
     }
 
     /// Write back a volume's dirty blocks, or no longer. Unknown volumes are ignored.

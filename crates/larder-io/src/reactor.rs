@@ -2,6 +2,7 @@
 
 mod build;
 mod come_and_go;
+mod partitions;
 mod run;
 mod stop;
 mod swap;

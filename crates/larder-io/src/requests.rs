@@ -5,6 +5,7 @@
 //! backing, also where it waited for a fill that another request had begun. So under `wt` and `ro` every write is a miss.
 
 use crate::histogram::Histogram;
+use crate::stats::Served;
 use larder_engine::{RequestKind, TenantId, VolumeId};
 
 /// Requests of one kind.
@@ -141,6 +142,13 @@ impl Clocked {
             self.tenants.resize_with(index + 1, || None);
         }
         self.tenants[index].get_or_insert_default()
+    }
+
+    /// How many of a tenant's reads hit and missed, and of its writes, and how long they took.
+    pub fn served(&self, tenant: TenantId) -> [Served; 4] {
+        let Some(Some(known)) = self.tenants.get(usize::from(tenant.0)) else { return Default::default() };
+        [&known.read_hit, &known.read_miss, &known.write_hit, &known.write_miss]
+            .map(|histogram| Served { requests: histogram.count(), total_ns: histogram.sum_ns() })
     }
 
     /// Those of each tenant that has any.

@@ -93,6 +93,36 @@ pub struct ReactorSnapshot {
     pub monitor_dropped: u64,
 }
 
+/// Requests that have ended well, and the nanoseconds that they took together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// How many.
+    pub requests: u64,
+    /// Nanoseconds.
+    pub total_ns: u64,
+}
+
+/// How a tenant has used its partition since the start, for the loop of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TenantUse {
+    /// Which.
+    pub tenant: TenantId,
+    /// The engine's counters.
+    pub stats: TenantStats,
+    /// Blocks that it holds.
+    pub occupied_blocks: u32,
+    /// Reads that the cache answered.
+    pub read_hits: Served,
+    /// Reads that waited for the backing.
+    pub read_misses: Served,
+    /// Writes that the cache took.
+    pub write_hits: Served,
+    /// Writes that waited for the backing.
+    pub write_misses: Served,
+    /// The share (0 to 1) of its blocks that was hit since this was asked last, where that is watched ([`crate::Handle::watch_hits`]).
+    pub effective: Option<f64>,
+}
+
 /// One tenant at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct TenantSnapshot {

@@ -106,18 +106,8 @@ impl<F: Frontend> Reactor<F> {
     }
 
     fn obey(&mut self, command: ReactorCommand<F::Command>) {
-        let known = |tenant: TenantId| tenant.0 < self.tenants;
         match command {
-            ReactorCommand::SetQuota { tenant, blocks } if known(tenant) => {
-                self.cx.driver.engine.set_quota(tenant, blocks);
-                self.trim_due = true;
-            }
-            ReactorCommand::SetWritePolicy { tenant, policy } if known(tenant) => {
-                self.cx.driver.engine.set_write_policy(tenant, policy);
-            }
-            ReactorCommand::SetQuota { tenant, .. } | ReactorCommand::SetWritePolicy { tenant, .. } => {
-                tracing::warn!(?tenant, "a command for a tenant that this reactor does not have");
-            }
+            ReactorCommand::Partitions(command) => self.run_partitions(command),
             ReactorCommand::Drain { volume, how } => self.drain(volume, how),
             ReactorCommand::Snapshot(asker) => {
                 self.cx.driver.monitor.flush();

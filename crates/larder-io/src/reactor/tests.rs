@@ -505,3 +505,29 @@ fn requests_in_flight_at_the_death_all_end() {
     rig.wait_until(|snapshot| snapshot.buffer_bytes == 0, "a buffer did not come back");
     assert_not_flushed(rig.stop(), &server.uri());
 }
+
+#[test]
+fn the_loop_is_told_how_partitions_are_used_and_changes_how_they_are_run() {
+    let (_file, backing) = file("/dev/shm", MIB);
+    let rig = Rig::new("/dev/shm", backing);
+    rig.handle.watch_hits(true).unwrap();
+    rig.handle.set_caching(TenantId(0), "s3-fifo".parse().unwrap()).unwrap();
+    rig.handle.set_lending(true).unwrap();
+    let uses = || rig.handle.tenant_uses().unwrap().recv().unwrap();
+    assert_eq!(uses()[0].effective, None, "it holds nothing");
+    for _ in 0..2 {
+        (0..64).for_each(|block| _ = rig.read(block * 4096, 4096));
+    }
+    let seen = uses();
+    assert_eq!(seen.len(), 1);
+    let used = seen[0];
+    assert_eq!((used.read_hits.requests, used.read_misses.requests, used.occupied_blocks), (64, 64, 64));
+    assert!(used.read_misses.total_ns > 0 && used.write_hits.requests + used.write_misses.requests == 0);
+    assert_eq!(used.effective, Some(1.0));
+    assert_eq!(uses()[0].effective, Some(0.0), "nothing was hit since");
+    // Another replacement keeps what is there.
+    rig.handle.set_caching(TenantId(0), "lru".parse().unwrap()).unwrap();
+    (0..64).for_each(|block| _ = rig.read(block * 4096, 4096));
+    assert_eq!(uses()[0].read_hits.requests, 128);
+    rig.stop().unwrap();
+}

@@ -1,0 +1,57 @@
+//! What the loop of an epoch tells a reactor, and asks it: how tenants' partitions are run, and how they are used.
+
+use super::run::Reactor;
+use crate::frontend::Frontend;
+use crate::mailbox::PartitionCommand;
+use crate::stats::TenantUse;
+use larder_engine::TenantId;
+
+impl<F: Frontend> Reactor<F> {
+    pub(super) fn run_partitions(&mut self, command: PartitionCommand) {
+        let engine = &mut self.cx.driver.engine;
+        let known = |tenant: TenantId| tenant.0 < self.tenants;
+        match command {
+            PartitionCommand::Quota { tenant, blocks } if known(tenant) => {
+                engine.set_quota(tenant, blocks);
+                self.trim_due = true;
+            }
+            PartitionCommand::WritePolicy { tenant, policy } if known(tenant) => {
+                engine.set_write_policy(tenant, policy);
+            }
+            PartitionCommand::Caching { tenant, caching } if known(tenant) => {
+                engine.set_caching(tenant, caching);
+            }
+            PartitionCommand::Quota { tenant, .. }
+            | PartitionCommand::WritePolicy { tenant, .. }
+            | PartitionCommand::Caching { tenant, .. } => {
+                tracing::warn!(?tenant, "a command for a tenant that this reactor does not have");
+            }
+            PartitionCommand::Lending(lending) => {
+                engine.set_lending(lending);
+                self.trim_due = true;
+            }
+            PartitionCommand::WatchHits(watch) => engine.watch_hits(watch),
+            PartitionCommand::Use(asker) => {
+                self.cx.driver.monitor.flush();
+                let uses = (0..self.tenants).map(|tenant| self.tenant_use(TenantId(tenant))).collect();
+                // An asker that has gone meanwhile does not need the answer.
+                let _ = asker.send(uses);
+            }
+        }
+    }
+
+    fn tenant_use(&mut self, tenant: TenantId) -> TenantUse {
+        let driver = &mut self.cx.driver;
+        let [read_hits, read_misses, write_hits, write_misses] = driver.clocked.served(tenant);
+        TenantUse {
+            tenant,
+            stats: driver.engine.stats(tenant),
+            occupied_blocks: driver.engine.occupied(tenant),
+            read_hits,
+            read_misses,
+            write_hits,
+            write_misses,
+            effective: driver.engine.take_effective(tenant),
+        }
+    }
+}
