@@ -1,12 +1,13 @@
-//! The enforcing part of the loop of an epoch: from where the tenants stand to where they shall stand, in safe steps.
+//! The enforcing part of the loop of an epoch: from where the tenants stand to where they shall stand, in safe steps. It also asks reactors what they alone know.
 
 use larder_alloc::WritePolicy;
+use larder_policy::spec::CachingSpec;
 
-use crate::epoch::Standing;
+use crate::epoch::{Report, Standing};
 use crate::placement::Place;
 
 /// One change of one tenant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     /// The tenant may hold this many blocks.
     Quota {
@@ -22,12 +23,43 @@ pub enum Step {
         /// How.
         policy: WritePolicy,
     },
+    /// The tenant's blocks are replaced and admitted so.
+    Caching {
+        /// Index of the tenant.
+        tenant: usize,
+        /// How.
+        caching: CachingSpec,
+    },
+}
+
+impl Step {
+    /// Index of the tenant.
+    pub fn tenant(&self) -> usize {
+        let (Self::Quota { tenant, .. } | Self::WritePolicy { tenant, .. } | Self::Caching { tenant, .. }) =
+            *self;
+        tenant
+    }
+}
+
+/// What reactors have to do for an allocator's system, beside what it decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrangement {
+    /// Partitions lend each other what they do not use.
+    pub lending: bool,
+    /// It is watched which blocks are hit.
+    pub watches_hits: bool,
 }
 
 /// Carries steps out.
 pub trait Actuator: Send {
     /// Carry out one step. A step of a tenant that is gone is ignored.
     fn apply(&mut self, step: Step);
+
+    /// The reactors work for another allocator.
+    fn arrange(&mut self, arrangement: Arrangement);
+
+    /// How the tenants use their partitions, in the order of their places; nothing of those whose reactor does not say.
+    fn reports(&mut self) -> Vec<Option<Report>>;
 
     /// Tenants have come, or gone: from now on those of the steps are these, by their places.
     fn seat(&mut self, places: &[Place]);
@@ -41,25 +73,29 @@ pub fn steps(before: &[Standing], after: &[Standing]) -> Vec<Step> {
     let shrink = changes()
         .filter(|(_, (before, after))| after.quota_blocks < before.quota_blocks)
         .map(|(tenant, (_, after))| quota(tenant, after.quota_blocks));
+    let caching = changes()
+        .filter(|(_, (before, after))| after.mode.caching != before.mode.caching)
+        .map(|(tenant, (_, after))| Step::Caching { tenant, caching: after.mode.caching });
     let policies = changes()
         .filter(|(_, (before, after))| after.mode.write != before.mode.write)
         .map(|(tenant, (_, after))| Step::WritePolicy { tenant, policy: after.mode.write });
     let grow = changes()
         .filter(|(_, (before, after))| after.quota_blocks > before.quota_blocks)
         .map(|(tenant, (_, after))| quota(tenant, after.quota_blocks));
-    shrink.chain(policies).chain(grow).collect()
+    shrink.chain(caching).chain(policies).chain(grow).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use larder_alloc::{Decision, Mode};
-    use larder_policy::spec::CachingSpec;
     use proptest::prelude::*;
 
     fn standing((quota_blocks, read_only): (u32, bool)) -> Standing {
+        // Of two, by chance.
+        let caching = if quota_blocks % 2 == 0 { "lru" } else { "arc" }.parse().expect("known");
         let write = if read_only { WritePolicy::ReadOnly } else { WritePolicy::WriteThrough };
-        let mode = Mode { caching: CachingSpec::default(), write };
+        let mode = Mode { caching, write };
         let decision = Decision { quota_blocks, mode, predicted: None, reason: String::new() };
         Standing { epoch: 0, decision, urd_blocks: 0, trd_blocks: 0 }
     }
@@ -68,6 +104,7 @@ mod tests {
         match step {
             Step::Quota { tenant, blocks } => standings[tenant].decision.quota_blocks = blocks,
             Step::WritePolicy { tenant, policy } => standings[tenant].decision.mode.write = policy,
+            Step::Caching { tenant, caching } => standings[tenant].decision.mode.caching = caching,
         }
     }
 

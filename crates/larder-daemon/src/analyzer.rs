@@ -7,17 +7,18 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{io, mem};
 
-use larder_alloc::{AllocError, Decision};
+use larder_alloc::{AllocError, Allocator, Decision, Mode};
 use larder_engine::{RequestKind, TenantId};
 use larder_io::{MonitorRecord, MonitorSink};
-use larder_locality::AccessKind;
+use larder_locality::Op;
 use thiserror::Error;
 
 use crate::actuator::{Actuator, Step, steps};
-use crate::epoch::{Access, EpochLoop, LoopTenant, Standing};
+use crate::decisions::Record;
+use crate::epoch::{Access, EpochLoop, LoopTenant, Report, Standing};
 use crate::placement::{self, Place};
 
 /// Batches that may wait for the analyzer: some ten megabytes, a quarter of a million requests.
@@ -27,6 +28,12 @@ const BATCHES_MAX: usize = 64;
 enum Message {
     Batch(Batch),
     Change(Change),
+    Switch(Switch),
+    /// The last decisions about a tenant are wanted.
+    Decisions {
+        tenant: String,
+        answer: Sender<Vec<Record>>,
+    },
     /// No batch comes any more.
     End,
 }
@@ -35,6 +42,13 @@ enum Message {
 struct Change {
     tenants: Vec<LoopTenant>,
     places: Vec<Place>,
+    answer: Sender<Result<(), AllocError>>,
+}
+
+/// Another allocator, or another epoch.
+struct Switch {
+    allocator: Box<dyn Allocator + Send>,
+    epoch: Duration,
     answer: Sender<Result<(), AllocError>>,
 }
 
@@ -51,6 +65,10 @@ pub type Routes = HashMap<(usize, TenantId), usize>;
 /// The state of the loop as others see it.
 #[derive(Clone, Debug)]
 pub struct LoopView {
+    /// Who decides.
+    pub allocator: &'static str,
+    /// Seconds of an epoch.
+    pub epoch_seconds: f64,
     /// Epochs that are over.
     pub epoch: u64,
     /// The tenants' names.
@@ -65,7 +83,14 @@ impl LoopView {
     fn of(epochs: &EpochLoop) -> Self {
         let tenants = epochs.tenants().iter().map(|tenant| tenant.name.clone()).collect();
         let standings = epochs.standings().to_vec();
-        Self { epoch: epochs.epoch(), tenants, standings, memory_bytes: epochs.memory_bytes() }
+        Self {
+            allocator: epochs.allocator(),
+            epoch_seconds: epochs.epoch_seconds(),
+            epoch: epochs.epoch(),
+            tenants,
+            standings,
+            memory_bytes: epochs.memory_bytes(),
+        }
     }
 }
 
@@ -100,6 +125,28 @@ impl AnalyzerHandle {
         let change = Message::Change(Change { tenants, places, answer });
         self.0.send(change).map_err(|_| ChangeError::Ended)?;
         Ok(wait.recv().map_err(|_| ChangeError::Ended)??)
+    }
+
+    /// Have this allocator decide from now on, this often.
+    ///
+    /// # Errors
+    /// When it would have to give out more than the cache, or the analyzer has ended: then nothing has changed.
+    pub fn switch(&self, allocator: Box<dyn Allocator + Send>, epoch: Duration) -> Result<(), ChangeError> {
+        let (answer, wait) = channel();
+        let switch = Message::Switch(Switch { allocator, epoch, answer });
+        self.0.send(switch).map_err(|_| ChangeError::Ended)?;
+        Ok(wait.recv().map_err(|_| ChangeError::Ended)??)
+    }
+
+    /// The last decisions about a tenant, the oldest first; none about one that is not there.
+    ///
+    /// # Errors
+    /// When the analyzer has ended.
+    pub fn decisions(&self, tenant: &str) -> Result<Vec<Record>, ChangeError> {
+        let (answer, wait) = channel();
+        let wanted = Message::Decisions { tenant: tenant.to_owned(), answer };
+        self.0.send(wanted).map_err(|_| ChangeError::Ended)?;
+        wait.recv().map_err(|_| ChangeError::Ended)
     }
 
     /// Have the thread end: every reactor has.
@@ -153,7 +200,7 @@ impl Analyzer {
         AnalyzerHandle(self.sender.clone())
     }
 
-    /// Run the loop with epochs of length `epoch`, for tenants in these places, until every sink and every handle is dropped, or a handle says so.
+    /// Run the loop for tenants in these places, until every sink and every handle is dropped, or a handle says so.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -161,12 +208,12 @@ impl Analyzer {
         self,
         epochs: EpochLoop,
         places: &[Place],
-        actuator: Box<dyn Actuator>,
-        epoch: Duration,
+        mut actuator: Box<dyn Actuator>,
     ) -> io::Result<(SharedView, JoinHandle<()>)> {
         let routes = placement::routes(places);
         let view = SharedView(Arc::new(Mutex::new(LoopView::of(&epochs))));
-        let runner = Runner { epochs, routes, actuator, epoch, view: view.clone() };
+        actuator.arrange(epochs.arrangement());
+        let runner = Runner { epochs, routes, actuator, began: Instant::now(), view: view.clone() };
         let receiver = self.receiver;
         let thread = thread::Builder::new().name("analyzer".into()).spawn(move || runner.run(&receiver))?;
         Ok((view, thread))
@@ -178,36 +225,65 @@ struct Runner {
     epochs: EpochLoop,
     routes: Routes,
     actuator: Box<dyn Actuator>,
-    epoch: Duration,
+    began: Instant,
     view: SharedView,
 }
 
 impl Runner {
     fn run(mut self, messages: &Receiver<Message>) {
-        let mut end = Instant::now() + self.epoch;
         loop {
-            match messages.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(Message::Batch(batch)) => self.observe(&batch),
-                Ok(Message::Change(change)) => self.change(change),
-                Err(RecvTimeoutError::Timeout) => {}
+            // No epoch is longer than a year.
+            let wait = Duration::try_from_secs_f64((self.epochs.due_seconds() - self.now()).max(0.0));
+            match messages.recv_timeout(wait.unwrap_or(Duration::from_secs(1))) {
                 Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(message) => self.take(message),
+                Err(RecvTimeoutError::Timeout) => {}
             }
-            let now = Instant::now();
-            if now >= end {
-                self.end_epoch();
-                // Ends keep their rhythm; those missed while the machine slept are not made up for.
-                end = (end + self.epoch).max(now);
+            if self.now() < self.epochs.due_seconds() {
+                continue;
             }
+            if !self.epochs.must_decide(self.now()) {
+                self.epochs.look(self.now());
+                continue;
+            }
+            // Reactors hand on what they have gathered before they report; it belongs to this decision.
+            let reports = self.actuator.reports();
+            loop {
+                match messages.try_recv() {
+                    Ok(Message::End) => return,
+                    Ok(message) => self.take(message),
+                    Err(_) => break,
+                }
+            }
+            self.decide(&reports);
+        }
+    }
+
+    /// Seconds since the start.
+    fn now(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Batch(batch) => self.observe(&batch),
+            Message::Change(change) => self.change(change),
+            Message::Switch(switch) => self.switch(switch),
+            Message::Decisions { tenant, answer } => {
+                // Nobody may be there to hear it.
+                let _ = answer.send(self.epochs.decisions().of(&tenant).cloned().collect());
+            }
+            Message::End => {}
         }
     }
 
     fn observe(&mut self, batch: &Batch) {
         for record in &batch.records {
-            if let (Some(kind), Some(tenant)) =
-                (access_kind(record.kind), self.routes.get(&(batch.reactor, record.tenant)))
+            if let (Some(op), Some(tenant)) =
+                (op_of(record.kind), self.routes.get(&(batch.reactor, record.tenant)))
             {
                 let MonitorRecord { volume, offset, len, .. } = *record;
-                self.epochs.observe(&Access { tenant: *tenant, volume: volume.0, kind, offset, len });
+                self.epochs.observe(&Access { tenant: *tenant, volume: volume.0, op, offset, len });
             }
         }
     }
@@ -216,7 +292,7 @@ impl Runner {
     fn change(&mut self, Change { tenants, places, answer }: Change) {
         let names: Vec<String> = self.epochs.tenants().iter().map(|tenant| tenant.name.clone()).collect();
         let before = self.epochs.standings().to_vec();
-        let changed = self.epochs.set_tenants(tenants);
+        let changed = self.epochs.set_tenants(tenants, self.now());
         if changed.is_ok() {
             let stays = |name: &String| self.epochs.tenants().iter().any(|tenant| tenant.name == *name);
             for (tenant, _) in names.iter().enumerate().filter(|(_, name)| !stays(name)) {
@@ -230,8 +306,9 @@ impl Runner {
                 let known = names.iter().position(|name| *name == tenant.name);
                 stood.push(known.map_or_else(|| nothing_yet(standing), |at| before[at].clone()));
                 if known.is_none() {
-                    let policy = standing.decision.mode.write;
+                    let Mode { write: policy, caching } = standing.decision.mode;
                     self.actuator.apply(Step::WritePolicy { tenant: index, policy });
+                    self.actuator.apply(Step::Caching { tenant: index, caching });
                 }
             }
             steps(&stood, after).into_iter().for_each(|step| self.actuator.apply(step));
@@ -242,17 +319,38 @@ impl Runner {
         let _ = answer.send(changed);
     }
 
-    fn end_epoch(&mut self) {
+    /// Another allocator decides: reactors are told what its system is like, and tenants what changes for them at once.
+    fn switch(&mut self, Switch { allocator, epoch, answer }: Switch) {
         let before = self.epochs.standings().to_vec();
-        match self.epochs.decide() {
-            Ok(after) => {
-                steps(&before, after).into_iter().for_each(|step| self.actuator.apply(step));
-                log_changes(&before, &self.epochs);
-            }
-            Err(error) => {
-                tracing::error!(%error, "the allocator cannot decide: every tenant keeps what it has")
-            }
+        let switched = self.epochs.switch(allocator, epoch, self.now());
+        if switched.is_ok() {
+            self.actuator.arrange(self.epochs.arrangement());
+            self.carry_out(&before);
+            tracing::info!(
+                allocator = self.epochs.allocator(),
+                epoch_seconds = self.epochs.epoch_seconds(),
+                "the allocator is another from now on"
+            );
         }
+        // Nobody may be there to hear it.
+        let _ = answer.send(switched);
+    }
+
+    fn decide(&mut self, reports: &[Option<Report>]) {
+        let before = self.epochs.standings().to_vec();
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let decided = self.epochs.decide(self.now(), unix.as_secs_f64(), reports);
+        if let Err(error) = decided {
+            tracing::error!(%error, "the allocator cannot decide: every tenant keeps what it has");
+        }
+        self.carry_out(&before);
+    }
+
+    /// From where the tenants stood to where they stand.
+    fn carry_out(&mut self, before: &[Standing]) {
+        let after = self.epochs.standings();
+        steps(before, after).into_iter().for_each(|step| self.actuator.apply(step));
+        log_changes(before, &self.epochs);
         self.view.set(LoopView::of(&self.epochs));
     }
 }
@@ -265,11 +363,12 @@ fn nothing_yet(standing: &Standing) -> Standing {
 
 /// How a request counts for reuse. Flushes touch no block; discards and write-zeroes leave nothing to be read again
 /// from the cache.
-fn access_kind(kind: RequestKind) -> Option<AccessKind> {
+fn op_of(kind: RequestKind) -> Option<Op> {
     match kind {
-        RequestKind::Read => Some(AccessKind::Read),
-        RequestKind::Write => Some(AccessKind::Write),
-        RequestKind::Flush | RequestKind::Discard | RequestKind::WriteZeroes { .. } => None,
+        RequestKind::Read => Some(Op::Read),
+        RequestKind::Write => Some(Op::Write),
+        RequestKind::Discard | RequestKind::WriteZeroes { .. } => Some(Op::Discard),
+        RequestKind::Flush => None,
     }
 }
 
@@ -277,12 +376,13 @@ fn access_kind(kind: RequestKind) -> Option<AccessKind> {
 fn log_changes(before: &[Standing], epochs: &EpochLoop) {
     for ((tenant, before), after) in epochs.tenants().iter().zip(before).zip(epochs.standings()) {
         let (old, new) = (&before.decision, &after.decision);
-        if (old.quota_blocks, old.mode.write) != (new.quota_blocks, new.mode.write) {
+        if (old.quota_blocks, old.mode) != (new.quota_blocks, new.mode) {
             tracing::info!(
                 epoch = after.epoch,
                 tenant = tenant.name,
                 quota_blocks = new.quota_blocks,
                 write_policy = new.mode.write.as_str(),
+                caching = %new.mode.caching,
                 reason = new.reason,
                 "decided"
             );
@@ -293,9 +393,11 @@ fn log_changes(before: &[Standing], epochs: &EpochLoop) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::actuator::Arrangement;
     use crate::epoch::LoopConfig;
-    use larder_alloc::ConfiguredPolicy;
+    use larder_alloc::{ConfiguredPolicy, Goals};
     use larder_engine::VolumeId;
+    use larder_policy::spec::CachingSpec;
 
     /// Tells the test what was applied.
     struct Told(Sender<Step>);
@@ -304,6 +406,12 @@ mod tests {
         fn apply(&mut self, step: Step) {
             // The test may have ended.
             let _ = self.0.send(step);
+        }
+
+        fn arrange(&mut self, _: Arrangement) {}
+
+        fn reports(&mut self) -> Vec<Option<Report>> {
+            Vec::new()
         }
 
         fn seat(&mut self, _: &[Place]) {}
@@ -319,12 +427,25 @@ mod tests {
     }
 
     fn tenant(name: &str) -> LoopTenant {
-        LoopTenant { name: name.into(), quota_blocks: None, write_policy: ConfiguredPolicy::Auto }
+        LoopTenant {
+            name: name.into(),
+            quota_blocks: None,
+            write_policy: ConfiguredPolicy::Auto,
+            caching: None,
+            goals: Goals::default(),
+        }
     }
 
-    fn epochs() -> EpochLoop {
-        let config =
-            LoopConfig { block_bytes: 4096, cache_blocks: 100, min_blocks: 1, write_threshold: 0.5, seed: 0 };
+    fn epochs(epoch: Duration) -> EpochLoop {
+        let config = LoopConfig {
+            block_bytes: 4096,
+            cache_blocks: 100,
+            min_blocks: 1,
+            write_threshold: 0.5,
+            write_back: false,
+            epoch,
+            seed: 0,
+        };
         let allocator = larder_alloc::by_name("eci").expect("known");
         EpochLoop::new(config, allocator, vec![tenant("a"), tenant("b")]).expect("fits")
     }
@@ -340,7 +461,7 @@ mod tests {
         let (tell, told) = channel();
         let epoch = Duration::from_millis(50);
         let (view, thread) =
-            analyzer.run(epochs(), &[place(0, 3), place(1, 0)], Box::new(Told(tell)), epoch).expect("thread");
+            analyzer.run(epochs(epoch), &[place(0, 3), place(1, 0)], Box::new(Told(tell))).expect("thread");
         assert_eq!(told.recv(), Ok(Step::Quota { tenant: 0, blocks: 1 }));
         assert_eq!(told.recv(), Ok(Step::Quota { tenant: 1, blocks: 70 }));
         drop(sink);
@@ -357,7 +478,7 @@ mod tests {
         let (tell, told) = channel();
         let places = [place(0, 0), place(1, 0)];
         let hour = Duration::from_secs(3600);
-        let (view, thread) = analyzer.run(epochs(), &places, Box::new(Told(tell)), hour).expect("thread");
+        let (view, thread) = analyzer.run(epochs(hour), &places, Box::new(Told(tell))).expect("thread");
         let (b, c) = (tenant("b"), tenant("c"));
         handle.set_tenants(vec![c, b], vec![place(0, 1), place(1, 0)]).expect("fits");
         let steps: Vec<Step> = told.try_iter().collect();
@@ -367,6 +488,7 @@ mod tests {
             [
                 Step::Quota { tenant: 0, blocks: 0 },
                 Step::WritePolicy { tenant: 0, policy },
+                Step::Caching { tenant: 0, caching: CachingSpec::default() },
                 Step::Quota { tenant: 0, blocks: 50 }
             ]
         );
@@ -378,6 +500,28 @@ mod tests {
         handle.end();
         thread.join().expect("ends");
         assert!(matches!(handle.set_tenants(Vec::new(), Vec::new()), Err(ChangeError::Ended)));
+    }
+
+    #[test]
+    fn another_allocator_takes_over_and_its_decisions_are_told() {
+        let analyzer = Analyzer::default();
+        let handle = analyzer.handle();
+        let (tell, told) = channel();
+        let hour = Duration::from_secs(3600);
+        let places = [place(0, 0), place(1, 0)];
+        let (view, thread) = analyzer.run(epochs(hour), &places, Box::new(Told(tell))).expect("thread");
+        assert_eq!(handle.decisions("a").expect("runs"), []);
+        let wss = larder_alloc::by_name("wss").expect("known");
+        handle.switch(wss, Duration::from_millis(20)).expect("fits");
+        let seen = view.get();
+        assert_eq!((seen.allocator, seen.epoch_seconds), ("wss", 0.02));
+        let quota = told.recv_timeout(Duration::from_secs(60)).expect("it decides");
+        assert!(matches!(quota, Step::Quota { .. }), "{quota:?}");
+        let decisions = handle.decisions("b").expect("runs");
+        assert!(!decisions.is_empty() && decisions.iter().all(|record| record.allocator == "wss"));
+        handle.end();
+        thread.join().expect("ends");
+        assert!(handle.decisions("b").is_err());
     }
 
     #[test]

@@ -143,9 +143,9 @@ impl Parts<'_> {
         Status {
             version: env!("CARGO_PKG_VERSION").into(),
             uptime_seconds: self.uptime.as_secs_f64(),
-            allocator: config.control.allocator.as_str().into(),
+            allocator: view.allocator.into(),
             epoch: view.epoch,
-            epoch_seconds: config.control.epoch.as_secs_f64(),
+            epoch_seconds: view.epoch_seconds,
             monitor_dropped: snapshots.iter().map(|snapshot| snapshot.monitor_dropped).sum(),
             analyzer_memory_bytes: view.memory_bytes as u64,
             cache: self.cache(&tenants),
@@ -221,8 +221,8 @@ fn tenant_status(
     let volumes = config.volumes.iter().zip(&seat.volumes).filter_map(volume).collect();
     Some(TenantStatus {
         warm_blocks: seat.warm_blocks,
-        replacement: config.caching.policy().to_string(),
-        admission: config.caching.admission().to_string(),
+        replacement: standing.decision.mode.caching.policy().to_string(),
+        admission: standing.decision.mode.caching.admission().to_string(),
         decision: decision_status(standing),
         urd_blocks: standing.urd_blocks,
         trd_blocks: standing.trd_blocks,
@@ -269,6 +269,8 @@ fn decision_status(Standing { epoch, decision, .. }: &Standing) -> DecisionStatu
         epoch: *epoch,
         quota_blocks: decision.quota_blocks,
         write_policy: decision.mode.write.as_str().into(),
+        predicted_latency_seconds: decision.predicted.map(|predicted| predicted.latency),
+        predicted_request_hit_ratio: decision.predicted.map(|predicted| predicted.request_hit_ratio),
         reason: decision.reason.clone(),
     }
 }
@@ -355,6 +357,7 @@ mod tests {
             volume: VolumeId(index as u16),
             tenant: TenantId(*tenant),
             info: VolumeInfo { bytes: *bytes, min_block: 512, preferred_block: 4096, read_only: false },
+            requests: larder_io::RequestStats::default(),
             backing: DeviceStats { reads: 2, read_ns: 3_000_000, ..DeviceStats::default() },
             dirty_blocks: 3,
             draining: larder_engine::Drain::Once,
@@ -385,7 +388,14 @@ mod tests {
         let config = Config::parse(Path::new("larder.toml"), Path::new("/"), CONFIG).expect("valid");
         let place = |reactor| Place { reactor, tenant: TenantId(0) };
         let tenants = vec!["a".into(), "b".into()];
-        let view = LoopView { epoch: 4, tenants, standings: vec![standing(1), standing(2)], memory_bytes: 5 };
+        let view = LoopView {
+            allocator: "eci",
+            epoch_seconds: 600.0,
+            epoch: 4,
+            tenants,
+            standings: vec![standing(1), standing(2)],
+            memory_bytes: 5,
+        };
         let uptime = Duration::from_secs(2);
         Parts {
             hosted: &Hosted::at_start(config, &[place(1), place(0)], &[30, 10]),

@@ -43,6 +43,12 @@ pub const TENANTS_MAX: usize = 4096;
 /// The most volumes on one host.
 pub const VOLUMES_MAX: usize = 16_384;
 
+/// The shortest epoch.
+pub const EPOCH_MIN: Duration = Duration::from_secs(1);
+
+/// The longest epoch: a year.
+pub const EPOCH_MAX: Duration = Duration::from_secs(366 * 86_400);
+
 /// The most reactors that may be asked for.
 pub const REACTORS_MAX: u32 = 256;
 
@@ -95,8 +101,10 @@ pub struct ControlConfig {
     pub epoch: Duration,
     /// The least that a tenant gets, in blocks, where the cache has that much for everybody.
     pub min_blocks: u32,
-    /// The share of writes to cached blocks (WAW + WAR over all accesses) from which `auto` means `ro`.
+    /// The share of writes to cached blocks (WAW + WAR over all accesses) from which `auto` means `ro` under `eci`.
     pub write_threshold: f64,
+    /// `auto` may be `wb`: then the cache device alone has the newest data of such a tenant. Only where the cache is kept.
+    pub write_back: bool,
     /// How many reactors serve the volumes; `None` for one where the cache is kept, else for one per core. Never more than
     /// there are tenants.
     pub reactors: Option<u32>,
@@ -125,22 +133,74 @@ impl fmt::Display for SocketGroup {
 /// The allocators of `control.allocator`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocatorChoice {
-    /// ECI-Cache: sizes from the useful reuse distance, decided anew in every epoch.
+    /// Our own: sizes, write policies, replacement and admission of all tenants together, for the least weighted latency.
+    Larder,
+    /// Centaur: miss-ratio curves and simulated annealing, latency and IOPS reservations, shares.
+    Centaur,
+    /// ECI-Cache: sizes from the useful reuse distance, write policies from the share of overwrites.
     Eci,
+    /// S-CAVE: rECS and demand, every second.
+    Scave,
+    /// The container thesis' dynamic quotas: working sets by reuse distance.
+    Wss,
     /// Each tenant's quota as configured, the rest shared out equally.
     Static,
 }
 
 impl AllocatorChoice {
     /// All of them, with their names.
-    pub const NAMED: [(&'static str, Self); 2] = [("eci", Self::Eci), ("static", Self::Static)];
+    pub const NAMED: [(&'static str, Self); 6] = [
+        ("larder", Self::Larder),
+        ("centaur", Self::Centaur),
+        ("eci", Self::Eci),
+        ("scave", Self::Scave),
+        ("wss", Self::Wss),
+        ("static", Self::Static),
+    ];
 
     /// The name in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Eci => "eci",
-            Self::Static => "static",
+            Self::Larder => larder_alloc::Larder::NAME,
+            Self::Centaur => larder_alloc::Centaur::NAME,
+            Self::Eci => larder_alloc::Eci::NAME,
+            Self::Scave => larder_alloc::Scave::NAME,
+            Self::Wss => larder_alloc::Wss::NAME,
+            Self::Static => larder_alloc::Static::NAME,
         }
+    }
+
+    /// The allocator itself, new.
+    pub fn allocator(self) -> Box<dyn larder_alloc::Allocator + Send> {
+        match self {
+            Self::Larder => Box::<larder_alloc::Larder>::default(),
+            Self::Centaur => Box::<larder_alloc::Centaur>::default(),
+            Self::Eci => Box::new(larder_alloc::Eci),
+            Self::Scave => Box::<larder_alloc::Scave>::default(),
+            Self::Wss => Box::new(larder_alloc::Wss),
+            Self::Static => Box::new(larder_alloc::Static),
+        }
+    }
+}
+
+/// What is wanted for a tenant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GoalsConfig {
+    /// How much its latency counts beside that of others (the key `weight`), above 0.
+    pub weight: f64,
+    /// Its proportional share of the cache's benefit, above 0; `None`: it takes no part.
+    pub share: Option<f64>,
+    /// A mean latency of a request that is promised to it.
+    pub latency: Option<Duration>,
+    /// Requests per second that are promised to it. Not beside a latency.
+    pub iops: Option<f64>,
+    /// The most that it gets, in bytes (the key `max`).
+    pub max_bytes: Option<u64>,
+}
+
+impl Default for GoalsConfig {
+    fn default() -> Self {
+        Self { weight: 1.0, share: None, latency: None, iops: None, max_bytes: None }
     }
 }
 
@@ -149,14 +209,16 @@ impl AllocatorChoice {
 pub struct TenantConfig {
     /// Its name, unique.
     pub name: String,
-    /// The initial quota under `eci`, the quota under `static`, in bytes; at least one block.
+    /// The quota under `static`, the initial one under all others, in bytes; at least one block.
     pub quota_bytes: Option<u64>,
     /// What happens to its writes.
     pub write_policy: PolicyChoice,
     /// Under `wb`: how much of its partition may be dirty, and for how long (the keys `dirty_rest`, `dirty_max`, `dirty_age`).
     pub dirty: DirtyLimits,
-    /// Which of its blocks leaves when another enters (the key `replacement`), and which may enter (`admission`).
-    pub caching: CachingSpec,
+    /// Which of its blocks leaves when another enters (the key `replacement`), and which may enter (`admission`); `None`: as the allocator has it.
+    pub caching: Option<CachingSpec>,
+    /// What else is wanted for it.
+    pub goals: GoalsConfig,
     /// Its disks; at least one.
     pub volumes: Vec<VolumeConfig>,
 }
@@ -281,10 +343,19 @@ impl Config {
 
     /// The file that says which volumes are being migrated: beside [`Config::loss_file`] (`cache.img.migrating.json`).
     pub fn migration_file(&self) -> PathBuf {
+        self.beside_loss_file("migrating")
+    }
+
+    fn beside_loss_file(&self, what: &str) -> PathBuf {
         let file = self.loss_file();
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let stem = name.strip_suffix(".loss.json").or(name.strip_suffix(".json")).unwrap_or(&name);
-        file.with_file_name(format!("{stem}.migrating.json"))
+        file.with_file_name(format!("{stem}.{what}.json"))
+    }
+
+    /// The file that has what was set while the daemon ran: beside [`Config::loss_file`] (`cache.img.settings.json`).
+    pub fn settings_file(&self) -> PathBuf {
+        self.beside_loss_file("settings")
     }
 
     /// The volumes of all tenants, in the order of the file.

@@ -4,6 +4,7 @@
 //! A request is a word, and what it is about, as [`Request::WORDS`] lists them. A name is that of a tenant, or of a
 //! volume; where both have it, it is the tenant, and `TENANT/VOLUME` is the volume. Each answer is one JSON object; one with the key `error` is a refusal.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use larder_io::{DrainCommand, Handle, HandleError};
@@ -33,6 +34,17 @@ pub enum Request {
     Attach,
     /// The configuration file has changed: volumes come and go.
     Reload,
+    /// These keys have these values from now on ([`crate::settings`]).
+    Set {
+        /// Whose they are; none for those of `[control]`.
+        tenant: Option<String>,
+        /// By key.
+        pairs: BTreeMap<String, String>,
+    },
+    /// What was set, as it differs from the configuration file.
+    Differences,
+    /// The last decisions about a tenant.
+    Decisions(String),
     /// The volume's backing has grown.
     Resize(String),
     /// Nothing is to change this volume for so long, at most.
@@ -55,7 +67,8 @@ pub enum Request {
 
 impl Request {
     /// The words that a request may begin with.
-    pub const WORDS: &str = "status, flush NAME, drain NAME, undrain NAME, lost VOLUME, attach, reload, resize VOLUME, quiesce SECONDS VOLUME, thaw VOLUME, \
+    pub const WORDS: &str = "status, flush NAME, drain NAME, undrain NAME, lost VOLUME, attach, reload, \
+         set control|tenant=TENANT KEY=VALUE…, differences, decisions TENANT, resize VOLUME, quiesce SECONDS VOLUME, thaw VOLUME, \
          migrate-prepare VOLUME, migrate-complete VOLUME, migrate-abort VOLUME";
 
     /// A request of a line; `None` where it is none.
@@ -67,8 +80,20 @@ impl Request {
                 "status" => Some(Self::Status),
                 "attach" => Some(Self::Attach),
                 "reload" => Some(Self::Reload),
+                "differences" => Some(Self::Differences),
                 _ => None,
             },
+            Some(("decisions", name)) => Some(Self::Decisions(name.to_owned())),
+            Some(("set", rest)) => {
+                let (whose, rest) = rest.split_once(' ')?;
+                let tenant = match whose {
+                    "control" => None,
+                    whose => Some(whose.strip_prefix("tenant=")?.to_owned()),
+                };
+                let pair =
+                    |pair: &str| pair.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+                Some(Self::Set { tenant, pairs: rest.split(' ').map(pair).collect::<Option<_>>()? })
+            }
             Some(("resize", name)) => Some(Self::Resize(name.to_owned())),
             Some(("quiesce", rest)) => {
                 let (seconds, name) = rest.split_once(' ')?;
@@ -87,6 +112,12 @@ impl Request {
             Some(("undrain", name)) => drain(name, DrainCommand::Off),
             Some(_) => None,
         }
+    }
+
+    /// The line of a request to set keys. A pair is KEY=VALUE, without spaces.
+    pub fn set_line(tenant: Option<&str>, pairs: &[String]) -> String {
+        let whose = tenant.map_or("control".into(), |name| format!("tenant={name}"));
+        format!("set {whose} {}", pairs.join(" "))
     }
 
     /// The line of a request to keep a volume quiet.
@@ -128,6 +159,9 @@ pub enum Refusal {
     /// No tenant and no volume has this name.
     #[error("there is no tenant and no volume \"{0}\"")]
     Unknown(String),
+    /// No tenant has this name.
+    #[error("there is no tenant \"{0}\"")]
+    UnknownTenant(String),
     /// No volume has this name.
     #[error("there is no volume \"{0}\"")]
     UnknownVolume(String),
@@ -198,6 +232,19 @@ mod tests {
         let quiesce = Request::Quiesce { name: "a b".into(), hold };
         assert_eq!(Request::parse(&Request::quiesce_line("a b", hold)), Some(quiesce));
         assert_eq!([Request::parse("quiesce a 90"), Request::parse("quiesce 90")], [None, None]);
+        let pairs: Vec<String> = vec!["latency=2ms".into(), "iops=none".into()];
+        for tenant in [None, Some("a")] {
+            let Some(Request::Set { tenant: whose, pairs: found }) =
+                Request::parse(&Request::set_line(tenant, &pairs))
+            else {
+                panic!("it is understood");
+            };
+            assert_eq!((whose.as_deref(), found["latency"].as_str(), found.len()), (tenant, "2ms", 2));
+        }
+        assert_eq!(
+            [Request::parse("set control"), Request::parse("set a x=1"), Request::parse("set control x")],
+            [None, None, None]
+        );
         assert_eq!(Request::parse("status"), Some(Request::Status));
         assert_eq!(
             [Request::parse("dance"), Request::parse("drain"), Request::parse("status x")],

@@ -119,6 +119,74 @@ impl Record {
     }
 }
 
+/// The last decisions about a tenant, as they are told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToldDecisions {
+    /// The tenant.
+    pub tenant: String,
+    /// The oldest first.
+    pub decisions: Vec<ToldDecision>,
+}
+
+/// A decision, as it is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToldDecision {
+    /// When, in seconds since 1970.
+    pub unix_seconds: f64,
+    /// The epoch at whose end, or in which.
+    pub epoch: u64,
+    /// By whom.
+    pub allocator: String,
+    /// By what; `null` where the tenant did nothing.
+    pub found: Option<Found>,
+    /// Blocks that it may hold.
+    pub quota_blocks: u32,
+    /// What its writes do.
+    pub write_policy: String,
+    /// Replacement and admission.
+    pub caching: String,
+    /// What was expected: mean seconds of a request; `null` where the allocator expects nothing.
+    pub predicted_latency_seconds: Option<f64>,
+    /// The share of requests (0 to 1) that the SSD serves alone; likewise.
+    pub predicted_request_hit_ratio: Option<f64>,
+    /// Blocks written to the SSD per second; likewise.
+    pub predicted_ssd_blocks_per_second: Option<f64>,
+    /// What came; `null` before the next decision.
+    pub achieved: Option<Achieved>,
+    /// How much longer a request took than was expected, as a part of that.
+    pub latency_error: Option<f64>,
+    /// How many more requests hit than was expected, as a difference of ratios.
+    pub hit_ratio_error: Option<f64>,
+    /// Why, in a sentence.
+    pub reason: String,
+}
+
+impl ToldDecisions {
+    /// Those of a tenant.
+    pub fn of(tenant: &str, records: &[Record]) -> Self {
+        let told = |record: &Record| {
+            let (decision, predicted) = (&record.decision, record.decision.predicted);
+            ToldDecision {
+                unix_seconds: record.unix_seconds,
+                epoch: record.epoch,
+                allocator: record.allocator.clone(),
+                found: record.found,
+                quota_blocks: decision.quota_blocks,
+                write_policy: decision.mode.write.as_str().into(),
+                caching: decision.mode.caching.to_string(),
+                predicted_latency_seconds: predicted.map(|it| it.latency),
+                predicted_request_hit_ratio: predicted.map(|it| it.request_hit_ratio),
+                predicted_ssd_blocks_per_second: predicted.map(|it| it.ssd_writes_per_second),
+                achieved: record.achieved,
+                latency_error: record.latency_error(),
+                hit_ratio_error: record.hit_ratio_error(),
+                reason: decision.reason.clone(),
+            }
+        };
+        Self { tenant: tenant.into(), decisions: records.iter().map(told).collect() }
+    }
+}
+
 /// The last decisions of all tenants, by their names.
 #[derive(Clone, Debug, Default)]
 pub struct Decisions(BTreeMap<String, VecDeque<Record>>);

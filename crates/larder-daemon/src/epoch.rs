@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use larder_alloc::control::{BANK_BLOCKS, ControlConfig, ControlLoop, ControlTenant};
 use larder_alloc::{
-    AllocError, Allocator, CacheUse, ConfiguredPolicy, Decision, Goals, Latencies, Measured, Objective,
-    Profile, Static,
+    AllocError, Allocator, CacheUse, ConfiguredPolicy, Decision, Goals, Latencies, Layout, Measured,
+    Objective, Profile, Static,
 };
 use larder_locality::{Op, Sampling, block_keys, blocks_of};
 use larder_policy::spec::CachingSpec;
 
+use crate::actuator::Arrangement;
 use crate::decisions::{Achieved, Decisions, Found, Record};
 use crate::warm_start;
 
@@ -222,12 +223,18 @@ impl EpochLoop {
         Ok(())
     }
 
-    /// Another allocator decides from now on. Until its first decision every tenant has the quota that it had; where quotas are fixed then, those.
+    /// Another allocator decides from now on, this often. Until its first decision every tenant has the quota that it had; where quotas are fixed then, those.
     ///
     /// # Errors
     /// When the configured quotas exceed the cache: then nothing has changed.
-    pub fn switch(&mut self, allocator: Box<dyn Allocator + Send>, now: f64) -> Result<(), AllocError> {
+    pub fn switch(
+        &mut self,
+        allocator: Box<dyn Allocator + Send>,
+        epoch: Duration,
+        now: f64,
+    ) -> Result<(), AllocError> {
         let fixed = self.control.static_quotas()?;
+        self.config.epoch = epoch;
         let profile = profile(&self.config, allocator.profile());
         self.control.switch(allocator, profile, now);
         if self.has_fixed_quotas() {
@@ -324,6 +331,12 @@ impl EpochLoop {
         self.control.allocator()
     }
 
+    /// What the reactors have to be told of the allocator's system.
+    pub fn arrangement(&self) -> Arrangement {
+        let lending = matches!(self.control.profile().layout, Layout::Lending | Layout::Pooled { .. });
+        Arrangement { lending, watches_hits: self.control.needs().effective }
+    }
+
     /// Seconds of an epoch.
     pub fn epoch_seconds(&self) -> f64 {
         self.control.profile().epoch_seconds
@@ -395,25 +408,47 @@ fn control_config(config: &LoopConfig, profile: &Profile) -> ControlConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use larder_alloc::WritePolicy;
 
     const BLOCK: u64 = 4096;
 
     fn config(cache_blocks: u32) -> LoopConfig {
-        LoopConfig { block_bytes: BLOCK as u32, cache_blocks, min_blocks: 2, write_threshold: 0.5, seed: 1 }
+        LoopConfig {
+            block_bytes: BLOCK as u32,
+            cache_blocks,
+            min_blocks: 2,
+            write_threshold: 0.5,
+            write_back: false,
+            epoch: Duration::from_secs(100),
+            seed: 1,
+        }
     }
 
     fn tenant(name: &str, quota_blocks: Option<u32>) -> LoopTenant {
-        LoopTenant { name: name.into(), quota_blocks, write_policy: ConfiguredPolicy::Auto }
+        LoopTenant {
+            name: name.into(),
+            quota_blocks,
+            write_policy: ConfiguredPolicy::Auto,
+            caching: None,
+            goals: Goals::default(),
+        }
     }
 
     fn eci(cache_blocks: u32, quotas: &[Option<u32>]) -> EpochLoop {
         let allocator = larder_alloc::by_name("eci").expect("known");
-        let tenants = quotas.iter().map(|quota| tenant("t", *quota)).collect();
+        let tenants =
+            (0..).zip(quotas).map(|(at, quota): (u8, _)| tenant(&format!("t{at}"), *quota)).collect();
         EpochLoop::new(config(cache_blocks), allocator, tenants).expect("fits")
     }
 
-    fn access(tenant: usize, kind: AccessKind, block: u64) -> Access {
-        Access { tenant, volume: 0, kind, offset: block * BLOCK, len: BLOCK }
+    fn access(tenant: usize, op: Op, block: u64) -> Access {
+        Access { tenant, volume: 0, op, offset: block * BLOCK, len: BLOCK }
+    }
+
+    /// The epoch ends.
+    fn end(epochs: &mut EpochLoop) -> Result<&[Standing], AllocError> {
+        let now = epochs.due_seconds();
+        epochs.decide(now, 0.0, &[])
     }
 
     fn quotas(epochs: &EpochLoop) -> Vec<u32> {
@@ -435,7 +470,7 @@ mod tests {
         assert_eq!(quotas(&epochs), [70, 30]);
         assert!(epochs.standings()[0].decision.reason.starts_with("70 blocks: it held 70"));
         let allocator = larder_alloc::by_name("static").expect("known");
-        let tenants = vec![tenant("t", None), tenant("t", None)];
+        let tenants = vec![tenant("a", None), tenant("b", None)];
         let mut fixed = EpochLoop::new(config(100), allocator, tenants).expect("fits");
         fixed.start_warm(&[70, 0]);
         assert_eq!(quotas(&fixed), [50, 50]);
@@ -447,22 +482,22 @@ mod tests {
         let allocator = larder_alloc::by_name("eci").expect("known");
         let mut epochs = EpochLoop::new(config(100), allocator, named(&["a", "b"])).expect("fits");
         for _ in 0..2 {
-            (0..60).for_each(|block| epochs.observe(&access(1, AccessKind::Read, block)));
+            (0..60).for_each(|block| epochs.observe(&access(1, Op::Read, block)));
         }
         // The first leaves, and another comes before the other: what this one has read goes with it.
-        epochs.set_tenants(named(&["c", "b"])).expect("fits");
+        epochs.set_tenants(named(&["c", "b"]), 10.0).expect("fits");
         assert_eq!(quotas(&epochs).iter().sum::<u32>(), 100);
         assert!(epochs.standings()[0].decision.reason.starts_with("50 blocks until the first epoch is over"));
-        let urds: Vec<_> = epochs.decide().expect("decided").iter().map(|s| s.urd_blocks).collect();
+        let urds: Vec<_> = end(&mut epochs).expect("decided").iter().map(|s| s.urd_blocks).collect();
         assert_eq!(urds, [0, 60]);
         assert_eq!(quotas(&epochs), [2, 60]);
         // A newcomer takes from the rest first; quotas that are fixed are what they are.
-        epochs.set_tenants(named(&["c", "b", "d"])).expect("fits");
+        epochs.set_tenants(named(&["c", "b", "d"]), 110.0).expect("fits");
         let seen = quotas(&epochs);
         assert!(seen[1] == 60 && seen[2] > 2 && seen.iter().sum::<u32>() <= 100, "{seen:?}");
         let allocator = larder_alloc::by_name("static").expect("known");
         let mut fixed = EpochLoop::new(config(90), allocator, named(&["a", "b"])).expect("fits");
-        fixed.set_tenants(named(&["a", "b", "c"])).expect("fits");
+        fixed.set_tenants(named(&["a", "b", "c"]), 10.0).expect("fits");
         assert_eq!(quotas(&fixed), [30, 30, 30]);
         assert_eq!(fixed.standings()[0].decision.reason, "30 blocks: tenants have come or gone");
     }
@@ -471,15 +506,15 @@ mod tests {
     fn sizes_follow_what_is_read_again() {
         let mut epochs = eci(100, &[None, None]);
         for _ in 0..2 {
-            (0..10).for_each(|block| epochs.observe(&access(0, AccessKind::Read, block)));
-            (0..50).for_each(|block| epochs.observe(&access(1, AccessKind::Read, block)));
+            (0..10).for_each(|block| epochs.observe(&access(0, Op::Read, block)));
+            (0..50).for_each(|block| epochs.observe(&access(1, Op::Read, block)));
         }
-        let standings = epochs.decide().expect("decided");
+        let standings = end(&mut epochs).expect("decided");
         let seen: Vec<_> =
             standings.iter().map(|s| (s.epoch, s.urd_blocks, s.decision.quota_blocks)).collect();
         assert_eq!(seen, [(1, 10, 10), (1, 50, 50)]);
         // Nothing happens in the second epoch: both fall back to the minimum.
-        assert_eq!(epochs.decide().map(|s| s[0].epoch), Ok(2));
+        assert_eq!(end(&mut epochs).map(|s| s[0].epoch), Ok(2));
         assert_eq!(quotas(&epochs), [2, 2]);
     }
 
@@ -488,22 +523,21 @@ mod tests {
     fn a_loop_gets_its_last_block_too() {
         let mut epochs = eci(10_000, &[None]);
         for _ in 0..3 {
-            (0..3000).for_each(|block| epochs.observe(&access(0, AccessKind::Read, block)));
+            (0..3000).for_each(|block| epochs.observe(&access(0, Op::Read, block)));
         }
-        assert_eq!(epochs.decide().map(|s| (s[0].urd_blocks, s[0].decision.quota_blocks)), Ok((3000, 3000)));
+        assert_eq!(end(&mut epochs).map(|s| (s[0].urd_blocks, s[0].decision.quota_blocks)), Ok((3000, 3000)));
     }
 
     #[test]
     fn writers_become_read_only_and_come_back() {
         let mut epochs = eci(100, &[None]);
-        for kind in [AccessKind::Write, AccessKind::Read] {
+        for op in [Op::Write, Op::Read] {
             for _ in 0..9 {
-                (0..4).for_each(|block| epochs.observe(&access(0, kind, block)));
+                (0..4).for_each(|block| epochs.observe(&access(0, op, block)));
             }
-            epochs.decide().expect("decided");
+            end(&mut epochs).expect("decided");
             let policy = epochs.standings()[0].decision.mode.write;
-            let expected =
-                if kind == AccessKind::Write { WritePolicy::ReadOnly } else { WritePolicy::WriteThrough };
+            let expected = if op == Op::Write { WritePolicy::ReadOnly } else { WritePolicy::WriteThrough };
             assert_eq!(policy, expected);
         }
     }
@@ -511,20 +545,20 @@ mod tests {
     #[test]
     fn volumes_of_a_tenant_are_told_apart() {
         let mut epochs = eci(100, &[None]);
-        epochs.observe(&access(0, AccessKind::Read, 7));
-        epochs.observe(&Access { volume: 1, ..access(0, AccessKind::Read, 7) });
-        epochs.observe(&access(0, AccessKind::Read, 7));
-        assert_eq!(epochs.decide().map(|standings| standings[0].urd_blocks), Ok(2));
+        epochs.observe(&access(0, Op::Read, 7));
+        epochs.observe(&Access { volume: 1, ..access(0, Op::Read, 7) });
+        epochs.observe(&access(0, Op::Read, 7));
+        assert_eq!(end(&mut epochs).map(|standings| standings[0].urd_blocks), Ok(2));
     }
 
     #[test]
     fn figure_5_of_eci_cache() {
         let mut epochs = eci(100, &[None]);
         for (kind, block) in [('W', 1), ('W', 2), ('R', 1), ('W', 3), ('W', 4), ('W', 5), ('W', 2)] {
-            let kind = if kind == 'W' { AccessKind::Write } else { AccessKind::Read };
-            epochs.observe(&access(0, kind, block));
+            let op = if kind == 'W' { Op::Write } else { Op::Read };
+            epochs.observe(&access(0, op, block));
         }
-        let standing = epochs.decide().expect("decided")[0].clone();
+        let standing = end(&mut epochs).expect("decided")[0].clone();
         assert_eq!((standing.trd_blocks, standing.urd_blocks), (5, 2));
     }
 
@@ -532,9 +566,9 @@ mod tests {
     fn a_small_cache_learns_what_a_far_larger_one_would_bring() {
         let mut epochs = eci(100, &[None]);
         for _ in 0..2 {
-            (0..100_000).for_each(|block| epochs.observe(&access(0, AccessKind::Read, block)));
+            (0..100_000).for_each(|block| epochs.observe(&access(0, Op::Read, block)));
         }
-        let urd_blocks = epochs.decide().expect("decided")[0].urd_blocks;
+        let urd_blocks = end(&mut epochs).expect("decided")[0].urd_blocks;
         // From a sample of a third of the blocks.
         assert!((98_000..102_000).contains(&urd_blocks), "{urd_blocks}");
     }
@@ -542,22 +576,76 @@ mod tests {
     #[test]
     fn memory_stays_bounded_however_much_a_tenant_touches() {
         let mut epochs = eci(100, &[None]);
-        (0..400_000).for_each(|block| epochs.observe(&access(0, AccessKind::Write, block)));
+        (0..400_000).for_each(|block| epochs.observe(&access(0, Op::Write, block)));
         assert!(epochs.memory_bytes() < 4 << 20, "{} bytes", epochs.memory_bytes());
     }
 
     #[test]
     fn a_request_far_out_takes_no_longer_than_others() {
         let mut epochs = eci(100, &[None]);
-        let far = access(0, AccessKind::Read, (1 << 49) - 1);
+        let far = access(0, Op::Read, (1 << 49) - 1);
         epochs.observe(&Access { volume: 1, len: 2 * BLOCK, ..far });
-        assert_eq!(epochs.decide().map(|standings| standings[0].urd_blocks), Ok(0));
+        assert_eq!(end(&mut epochs).map(|standings| standings[0].urd_blocks), Ok(0));
     }
 
     #[test]
     fn an_unknown_tenant_is_ignored() {
         let mut epochs = eci(100, &[None]);
-        epochs.observe(&access(9, AccessKind::Read, 0));
-        assert!(epochs.decide().is_ok());
+        epochs.observe(&access(9, Op::Read, 0));
+        assert!(end(&mut epochs).is_ok());
+    }
+
+    #[test]
+    fn every_allocator_decides_and_follows_another() {
+        let mut epochs = eci(1000, &[None, None]);
+        let mut now = 0.0;
+        for name in ["larder", "centaur", "scave", "wss", "static", "eci"] {
+            let allocator = larder_alloc::by_name(name).expect("known");
+            let before = quotas(&epochs);
+            epochs.switch(allocator, Duration::from_secs(100), now).expect("fits");
+            assert!(
+                name == "static" || quotas(&epochs) == before,
+                "{name}: nothing changes before a decision"
+            );
+            for block in (0..300).chain(0..300) {
+                epochs.observe(&access(0, Op::Read, block));
+                epochs.observe(&access(1, Op::Write, block));
+            }
+            now = epochs.due_seconds();
+            assert!(epochs.must_decide(now) || name == "larder", "{name}");
+            epochs.decide(now, 7.0, &[]).expect("decides");
+            let last = epochs.decisions().of("t0").next_back().expect("kept").clone();
+            assert_eq!((last.allocator.as_str(), last.unix_seconds), (name, 7.0));
+            assert_eq!(last.decision.quota_blocks, quotas(&epochs)[0]);
+        }
+    }
+
+    #[test]
+    fn what_reactors_report_is_held_against_what_was_decided() {
+        let mut epochs = eci(1000, &[None]);
+        let timed = |count| larder_alloc::Timed { count, seconds: count as f64 * 1e-3 };
+        let report = |hits, misses| {
+            let measured =
+                Measured { read_hits: timed(hits), read_misses: timed(misses), ..Measured::default() };
+            let usage = CacheUse { resident_blocks: 7, effective: None, missed_blocks: misses };
+            Some(Report { measured, usage })
+        };
+        // What came before the first decision belongs to none.
+        epochs.decide(100.0, 1.0, &[report(10, 10)]).expect("decides");
+        epochs.decide(200.0, 2.0, &[report(40, 20)]).expect("decides");
+        let first = epochs.decisions().of("t0").next().expect("kept");
+        let came = first.achieved.expect("it is over");
+        assert_eq!((came.requests, came.request_hit_ratio, came.occupied_blocks), (40, Some(0.75), 7));
+        assert_eq!(came.until_unix_seconds, 2.0);
+    }
+
+    #[test]
+    fn a_configured_replacement_stands() {
+        let caching = "arc".parse().expect("known");
+        let mine = LoopTenant { caching: Some(caching), ..tenant("mine", None) };
+        let allocator = larder_alloc::by_name("larder").expect("known");
+        let epochs = EpochLoop::new(config(100), allocator, vec![mine, tenant("free", None)]).expect("fits");
+        let seen: Vec<_> = epochs.standings().iter().map(|it| it.decision.mode.caching.to_string()).collect();
+        assert_eq!(seen, ["arc", "s3-fifo"]);
     }
 }

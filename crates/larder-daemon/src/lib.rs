@@ -2,8 +2,9 @@
 //!
 //! [`config`] says what `larder.toml` may say. [`server`] checks it against the machine, starts the reactors, and stops
 //! them. [`warm_start`] says what tenants begin with where the cache was kept. [`analyzer`] is the thread around the loop of an epoch ([`epoch`] decides, [`actuator`] puts the decisions into
-//! steps). [`collector`] puts the [`status`] together that the [`control_socket`] tells; [`control`] has what else it can be asked. [`hosted`] says who is here, [`exported`] how clients reach them.
+//! steps, [`decisions`] has the last of them and what came, as the reactors tell in [`reports`]). [`collector`] puts the [`status`] together that the [`control_socket`] tells; [`control`] has what else it can be asked. [`hosted`] says who is here, [`exported`] how clients reach them.
 //! [`volumes`] is what can be done to one volume in use, [`migration`] which of them are leaving. [`keeper`] looks after a cache device that fails and comes back; [`loss`] is what it alone has.
+//! [`settings`] is what operators have changed while it runs.
 
 pub mod actuator;
 pub mod analyzer;
@@ -11,6 +12,7 @@ pub mod collector;
 pub mod config;
 pub mod control;
 pub mod control_socket;
+pub mod decisions;
 mod durable_file;
 pub mod epoch;
 pub mod exported;
@@ -19,7 +21,9 @@ pub mod keeper;
 pub mod loss;
 pub mod migration;
 pub mod placement;
+pub mod reports;
 pub mod server;
+pub mod settings;
 pub mod status;
 pub mod units;
 pub mod volumes;

@@ -11,6 +11,7 @@ mod error;
 mod plan;
 mod reload;
 mod running;
+mod set;
 mod signals;
 mod sockets;
 
@@ -24,6 +25,7 @@ use sockets::Sockets;
 
 pub use error::ServeError;
 pub use reload::{ReloadError, Reloaded};
+pub use set::Set;
 
 /// Find out whether a configuration can be served: open its backings and its cache device, listen on its addresses, and let
 /// go of all that again. Nothing is written but socket files, which are gone afterwards.
@@ -47,7 +49,11 @@ pub fn serve(config: &Config, path: &Path) -> Result<(), ServeError> {
     let signals = Signals::catch()?;
     let absolute = path::absolute(path);
     let path = absolute.map_err(|source| ServeError::Os { action: "find the configuration file", source })?;
-    let running = Running::start(config, path, Checked::new(config)?)?;
+    let settings = set::load(config)?;
+    let mut effective = config.clone();
+    settings.apply(&mut effective)?;
+    let checked = Checked::new(&effective)?;
+    let running = Running::start(&effective, path, checked, (config.clone(), settings))?;
     running.announce();
     let alive = signals.wait(|| running.is_alive(), || running.reload());
     running.stop()?;

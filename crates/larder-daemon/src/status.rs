@@ -208,14 +208,20 @@ impl AddAssign for SsdWrites {
 }
 
 /// What was decided for a tenant, and why.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DecisionStatus {
     /// The epoch at whose end it was decided, from 1; 0 for what the tenant started with.
     pub epoch: u64,
     /// Blocks that the tenant may hold.
     pub quota_blocks: u32,
-    /// `wt` or `ro`.
+    /// `wb`, `wt`, `wt-noalloc` or `ro`.
     pub write_policy: String,
+    /// The mean seconds of a request that are expected; `null` where the allocator expects nothing.
+    #[serde(default)]
+    pub predicted_latency_seconds: Option<f64>,
+    /// The share of requests (0 to 1) that the SSD is expected to serve alone; likewise.
+    #[serde(default)]
+    pub predicted_request_hit_ratio: Option<f64>,
     /// Why, in a sentence.
     pub reason: String,
 }
@@ -332,8 +338,14 @@ mod tests {
             lost_bytes: 0,
             lost_ranges: 0,
         };
-        let decision =
-            DecisionStatus { epoch: 3, quota_blocks: 2048, write_policy: "wt".into(), reason: "fits".into() };
+        let decision = DecisionStatus {
+            epoch: 3,
+            quota_blocks: 2048,
+            write_policy: "wt".into(),
+            predicted_latency_seconds: Some(0.5),
+            predicted_request_hit_ratio: None,
+            reason: "fits".into(),
+        };
         let tenant = TenantStatus {
             name: "db".into(),
             quota_blocks: 2048,
@@ -418,7 +430,15 @@ mod tests {
         {
             assert!(keys(tenant).contains(&key), "tenant.{key}");
         }
-        assert_eq!(keys(&tenant["decision"]), ["epoch", "quota_blocks", "reason", "write_policy"]);
+        let decision = [
+            "epoch",
+            "predicted_latency_seconds",
+            "predicted_request_hit_ratio",
+            "quota_blocks",
+            "reason",
+            "write_policy",
+        ];
+        assert_eq!(keys(&tenant["decision"]), decision);
         assert_eq!(keys(&tenant["ssd_writes"]), ["fill", "guest_write", "metadata", "promotion", "total"]);
         assert_eq!(json["cache"]["state"], "ok");
         assert_eq!(tenant["ssd_writes"]["total"], 9);

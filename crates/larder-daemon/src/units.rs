@@ -64,8 +64,9 @@ const SIZE_UNITS: [(&str, u64); 13] = [
 /// How many entries of [`SIZE_UNITS`] are powers of two.
 const BINARY_UNITS: usize = 5;
 
-/// Units of durations and their milliseconds, largest first.
-const DURATION_UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+/// Units of durations and their microseconds, largest first.
+const DURATION_UNITS: [(&str, u64); 5] =
+    [("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1)];
 
 /// Read a size in bytes.
 ///
@@ -82,14 +83,14 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
 /// Read a duration.
 ///
 /// # Errors
-/// When it is not a whole number followed by `ms`, `s`, `m` or `h`, or exceeds 64 bits of milliseconds.
+/// When it is not a whole number followed by `us`, `ms`, `s`, `m` or `h`, or exceeds 64 bits of microseconds.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let (number, unit) = split(text, DURATION_FORM)?;
-    let Some((_, millis)) = DURATION_UNITS.iter().find(|(name, _)| *name == unit) else {
+    let Some((_, micros)) = DURATION_UNITS.iter().find(|(name, _)| *name == unit) else {
         return Err(UnitError::unknown_unit(text, unit, DURATION_FORM));
     };
-    let total = number.checked_mul(*millis).ok_or_else(|| UnitError::too_large(text, DURATION_FORM))?;
-    Ok(Duration::from_millis(total))
+    let total = number.checked_mul(*micros).ok_or_else(|| UnitError::too_large(text, DURATION_FORM))?;
+    Ok(Duration::from_micros(total))
 }
 
 /// The number at the start and the unit after it.
@@ -121,7 +122,7 @@ impl fmt::Display for ExactSize {
     }
 }
 
-/// A duration written so that [`parse_duration`] gives the same one back, to the millisecond: `10m`, `500ms`.
+/// A duration written so that [`parse_duration`] gives the same one back, to the microsecond: `10m`, `500ms`.
 #[derive(Clone, Copy, Debug)]
 pub struct ExactDuration(
     /// What to write.
@@ -130,11 +131,11 @@ pub struct ExactDuration(
 
 impl fmt::Display for ExactDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let millis = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
-        let fits = |(_, unit): &&(&str, u64)| millis != 0 && millis.is_multiple_of(*unit);
+        let micros = u64::try_from(self.0.as_micros()).unwrap_or(u64::MAX);
+        let fits = |(_, unit): &&(&str, u64)| micros != 0 && micros.is_multiple_of(*unit);
         match DURATION_UNITS.iter().find(fits) {
-            Some((name, unit)) => write!(f, "{}{name}", millis / unit),
-            None => write!(f, "{millis}ms"),
+            Some((name, unit)) => write!(f, "{}{name}", micros / unit),
+            None => write!(f, "{micros}ms"),
         }
     }
 }
@@ -256,9 +257,9 @@ mod tests {
         }
 
         #[test]
-        fn a_written_duration_reads_back(millis: u64, scale in 0_usize..4) {
+        fn a_written_duration_reads_back(micros: u64, scale in 0_usize..5) {
             let unit = DURATION_UNITS[scale].1;
-            let duration = Duration::from_millis(millis / unit * unit);
+            let duration = Duration::from_micros(micros / unit * unit);
             prop_assert_eq!(parse_duration(&ExactDuration(duration).to_string()), Ok(duration));
         }
 

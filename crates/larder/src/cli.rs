@@ -45,6 +45,16 @@ pub enum Command {
     /// A volume that is to leave must not be in use; what is dirty of it is written back first. Everything else that the file says needs a restart.
     /// SIGHUP (`systemctl reload`) does the same, and tells in the log.
     Reload(Reload),
+    /// Change who decides, how often, and what is wanted for a tenant, while the daemon runs.
+    ///
+    /// Of the daemon: allocator (larder, centaur, eci, scave, wss, static), epoch. Of a tenant: quota, max, write_policy, weight, share, latency, iops. Values are written as in
+    /// larder.toml, which stays as it is; `none` takes an optional one away, `default` gives back what the file says. It is kept over restarts.
+    Set(Set),
+    /// Show what was decided about tenants lately: by what, what was expected, and what came.
+    Decisions(Decisions),
+    /// Look at the daemon's configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Tell how guests, containers and the host get at a volume.
     #[command(subcommand)]
     Volume(Volume),
@@ -135,6 +145,52 @@ pub struct Drain {
 /// Options of `larder reload`.
 #[derive(Debug, Args)]
 pub struct Reload {
+    /// The daemon.
+    #[command(flatten)]
+    pub daemon: Daemon,
+}
+
+/// Options of `larder set`.
+#[derive(Debug, Args)]
+pub struct Set {
+    /// What is to be so from now on.
+    #[arg(value_name = "KEY=VALUE", required = true)]
+    pub pairs: Vec<String>,
+    /// The tenant that it is about; else it is the daemon.
+    #[arg(short, long, value_name = "NAME")]
+    pub tenant: Option<String>,
+    /// The daemon.
+    #[command(flatten)]
+    pub daemon: Daemon,
+}
+
+/// Options of `larder decisions`.
+#[derive(Debug, Args)]
+pub struct Decisions {
+    /// The tenant [default: the last decision about each].
+    #[arg(value_name = "TENANT")]
+    pub tenant: Option<String>,
+    /// Print a JSON object for each tenant: what was found, expected and came, in seconds, blocks and ratios.
+    #[arg(long)]
+    pub json: bool,
+    /// The daemon.
+    #[command(flatten)]
+    pub daemon: Daemon,
+}
+
+/// What is asked of the configuration.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Show what was set with `larder set`, beside what larder.toml says.
+    Diff(ConfigDiff),
+}
+
+/// Options of `larder config diff`.
+#[derive(Debug, Args)]
+pub struct ConfigDiff {
+    /// Print a JSON object.
+    #[arg(long)]
+    pub json: bool,
     /// The daemon.
     #[command(flatten)]
     pub daemon: Daemon,

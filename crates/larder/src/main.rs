@@ -5,6 +5,7 @@ mod analyze;
 mod block;
 mod cache;
 mod cli;
+mod decisions;
 mod drain;
 mod head;
 mod input;
@@ -18,6 +19,7 @@ mod progress;
 mod reload;
 mod replay;
 mod reproduce;
+mod settings;
 mod simulate;
 mod status;
 mod table;
@@ -51,6 +53,9 @@ fn run(cli: &Cli) -> Result<ExitCode, Problem> {
         Command::Flush(options) => return drain::flush(options),
         Command::Drain(options) => return drain::drain(options),
         Command::Reload(options) => reload::reload(options),
+        Command::Set(options) => settings::set(options),
+        Command::Decisions(options) => decisions::show(options),
+        Command::Config(cli::ConfigCommand::Diff(options)) => settings::diff(options),
         Command::Volume(command) => return volume::run(command),
         Command::Cache(options) => return Ok(cache::run(&options.command)),
         Command::Trace(options) => trace::run(&options.command),

@@ -5,7 +5,7 @@
 use super::budget::Part;
 use super::observer::Observer;
 use super::{ControlLoop, ControlTenant, LOOKS, Position, first_mode, gate, needs};
-use crate::{AllocError, Allocator, Decision, Measured, Profile, Static};
+use crate::{AllocError, Allocator, Decision, Measured, Needs, Profile, Static};
 
 impl ControlLoop {
     /// A tenant that is not there yet ([`ControlLoop::arrive`]): its number, which may be that of one that was removed.
@@ -72,6 +72,11 @@ impl ControlLoop {
             }
         }
         self.learn_quickly(now);
+    }
+
+    /// What is observed for who decides.
+    pub fn needs(&self) -> &Needs {
+        &self.needs
     }
 
     /// The name of who decides.

@@ -13,17 +13,15 @@ use larder_policy::spec::{AdmissionSpec, PolicySpec, SpecError};
 use super::error::Complaint;
 use super::reader::{Field, Source, Table, Unique};
 use super::{
-    AllocatorChoice, BackingConfig, CacheConfig, Config, ControlConfig, DEFAULT_CONTROL_SOCKET,
-    NAME_BYTES_MAX, PolicyChoice, REACTORS_MAX, SocketGroup, TENANTS_MAX, TenantConfig, UNIX_PATH_BYTES_MAX,
-    VOLUMES_MAX, VolumeConfig,
+    AllocatorChoice, BackingConfig, CacheConfig, Config, ControlConfig, DEFAULT_CONTROL_SOCKET, EPOCH_MAX,
+    EPOCH_MIN, GoalsConfig, NAME_BYTES_MAX, PolicyChoice, REACTORS_MAX, SocketGroup, TENANTS_MAX,
+    TenantConfig, UNIX_PATH_BYTES_MAX, VOLUMES_MAX, VolumeConfig,
 };
 use crate::units::ExactSize;
 
 const BLOCK_BYTES_DEFAULT: u32 = 4 << 10;
 const BLOCK_BYTES_MAX: u64 = 128 << 10;
 const EPOCH_DEFAULT: Duration = Duration::from_secs(600);
-const EPOCH_MIN: Duration = Duration::from_secs(1);
-const EPOCH_MAX: Duration = Duration::from_secs(366 * 86_400);
 /// Slot numbers are 32 bits wide, and the highest ones mean "none".
 const CACHE_BLOCKS_MAX: u64 = u32::MAX as u64 - 15;
 
@@ -98,10 +96,11 @@ fn control_default() -> ControlConfig {
     ControlConfig {
         socket: DEFAULT_CONTROL_SOCKET.into(),
         socket_group: None,
-        allocator: AllocatorChoice::Eci,
+        allocator: AllocatorChoice::Larder,
         epoch: EPOCH_DEFAULT,
         min_blocks: DEFAULT_MIN_BLOCKS,
         write_threshold: DEFAULT_WRITE_THRESHOLD,
+        write_back: false,
         reactors: None,
         loss_file: None,
     }
@@ -115,6 +114,7 @@ fn control(table: &Table<'_>, base: &Path, keep: bool) -> Result<ControlConfig, 
         "epoch",
         "min_blocks",
         "write_threshold",
+        "write_back",
         "reactors",
         "loss_file",
     ];
@@ -136,6 +136,13 @@ fn control(table: &Table<'_>, base: &Path, keep: bool) -> Result<ControlConfig, 
         control.min_blocks = field.value;
     }
     control.write_threshold = table.ratio("write_threshold")?.unwrap_or(control.write_threshold);
+    control.write_back = table.boolean("write_back")?.unwrap_or(false);
+    if control.write_back && !keep {
+        return Err(table.complain(
+            "write-back would lose data with a cache that is not kept over restarts",
+            "remove write_back = true, or keep = false from [cache]",
+        ));
+    }
     control.reactors =
         table.integer("reactors", 1, REACTORS_MAX)?.map(|field| reactors(&field, keep)).transpose()?;
     control.loss_file = table.string("loss_file")?.map(|field| path(&field, base)).transpose()?;
@@ -246,18 +253,54 @@ fn dirty_limits(table: &Table<'_>) -> Result<DirtyLimits, Complaint> {
     Ok(limits)
 }
 
-/// `replacement` and `admission`, together: LARC is both.
-fn caching(table: &Table<'_>) -> Result<CachingSpec, Complaint> {
+/// `replacement` and `admission`, together: LARC is both. Neither: as the allocator has it.
+fn caching(table: &Table<'_>) -> Result<Option<CachingSpec>, Complaint> {
     let (replacement, admission) = (table.string("replacement")?, table.string("admission")?);
+    if replacement.is_none() && admission.is_none() {
+        return Ok(None);
+    }
     let policy = replacement.as_ref().map_or(Ok(PolicySpec::Lru), online_policy)?;
     let parse = |field: &Field<'_, &str>| field.value.parse().map_err(|error| unknown_spec(field, &error));
     let admits = admission.as_ref().map_or(Ok(AdmissionSpec::Always), parse)?;
-    CachingSpec::new(policy, admits).map_err(|error| match &admission {
+    CachingSpec::new(policy, admits).map(Some).map_err(|error| match &admission {
         Some(field) => {
             field.complain(error.to_string(), "leave `admission` out, or take another replacement")
         }
         None => unreachable!("every policy goes with `always`"),
     })
+}
+
+/// `weight`, `share`, `latency`, `iops` and `max`.
+fn goals(table: &Table<'_>, cache: &CacheConfig) -> Result<GoalsConfig, Complaint> {
+    let mut goals = GoalsConfig::default();
+    goals.weight = table.above_zero("weight")?.map_or(goals.weight, |field| field.value);
+    goals.share = table.above_zero("share")?.map(|field| field.value);
+    if let Some(field) = table.duration("latency")? {
+        if field.value.is_zero() {
+            return Err(field.complain("no request takes no time", "use a mean latency such as \"2ms\""));
+        }
+        goals.latency = Some(field.value);
+    }
+    if let Some(field) = table.above_zero("iops")? {
+        if goals.latency.is_some() {
+            return Err(field.complain(
+                "a tenant is promised a latency or IOPS, not both",
+                "remove the line, or `latency`",
+            ));
+        }
+        goals.iops = Some(field.value);
+    }
+    if let Some(field) = table.size("max")? {
+        if cache.blocks_in(field.value) == 0 {
+            let block = ExactSize(cache.block_bytes.into());
+            return Err(field.complain(
+                format!("{} is less than a block", ExactSize(field.value)),
+                format!("use at least \"{block}\""),
+            ));
+        }
+        goals.max_bytes = Some(field.value);
+    }
+    Ok(goals)
 }
 
 fn online_policy(field: &Field<'_, &str>) -> Result<PolicySpec, Complaint> {
@@ -309,7 +352,8 @@ impl<'c> Rules<'c> {
     fn tenant(&mut self, table: &Table<'_>) -> Result<TenantConfig, Complaint> {
         let dirty = ["dirty_rest", "dirty_max", "dirty_age"];
         let known = ["name", "quota", "write_policy", "replacement", "admission", "volume"];
-        table.allow_only(&[&known[..], &dirty[..]].concat())?;
+        let wanted = ["weight", "share", "latency", "iops", "max"];
+        table.allow_only(&[&known[..], &dirty[..], &wanted[..]].concat())?;
         let field = table.required("name", "\"db\"")?;
         let name = name(&field)?;
         self.tenant_names.insert(
@@ -322,7 +366,7 @@ impl<'c> Rules<'c> {
         let policy = table.string("write_policy")?;
         let write_policy = policy.map_or(Ok(PolicyChoice::Auto), |field| write_policy(&field, keep))?;
         let dirty = dirty_limits(table)?;
-        let caching = caching(table)?;
+        let (caching, goals) = (caching(table)?, goals(table, self.cache)?);
         let tables = table.tables("volume", "[[tenant.volume]]")?;
         if tables.is_empty() {
             return Err(table.complain(
@@ -331,7 +375,7 @@ impl<'c> Rules<'c> {
             ));
         }
         let volumes = tables.iter().map(|table| self.volume(table)).collect::<Result<Vec<_>, _>>()?;
-        Ok(TenantConfig { name, quota_bytes, write_policy, dirty, caching, volumes })
+        Ok(TenantConfig { name, quota_bytes, write_policy, dirty, caching, goals, volumes })
     }
 
     /// A quota of at least a block that fits beside the quotas before it. Initial quotas under `eci` must fit as well:

@@ -229,6 +229,26 @@ impl<'a> Table<'a> {
             .transpose()
     }
 
+    /// A number above zero.
+    pub fn above_zero(&self, key: &'static str) -> Result<Option<Field<'a, f64>>, Complaint> {
+        self.value(key)
+            .map(|field| {
+                let parsed = match field.value {
+                    DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
+                    DeValue::Integer(number) => number.as_str().parse::<f64>().ok(),
+                    _ => None,
+                };
+                let parsed = parsed.filter(|number| *number > 0.0 && number.is_finite());
+                parsed.map(|number| field.with(number)).ok_or_else(|| {
+                    field.complain(
+                        format!("\"{key}\" must be a number above 0"),
+                        "write a number such as 1 or 2.5",
+                    )
+                })
+            })
+            .transpose()
+    }
+
     /// A ratio from 0 to 1.
     pub fn ratio(&self, key: &'static str) -> Result<Option<f64>, Complaint> {
         self.value(key)

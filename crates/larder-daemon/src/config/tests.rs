@@ -18,15 +18,15 @@ block_size = "4KiB"
 
 [control]
 socket = "/run/larder/larder.sock"
-allocator = "eci"                    # or "static"
+allocator = "eci"                    # larder where it is left out
 epoch = "10m"
 
 [[tenant]]
 name = "db"
 quota = "1GiB"                       # optional
 write_policy = "auto"                # auto | wt | ro
-replacement = "s3-fifo"              # lru where it is left out
-admission = "nth:3"                  # always where it is left out
+replacement = "s3-fifo"              # as the allocator has it where both are left out
+admission = "nth:3"
 
 [[tenant.volume]]
 name = "db-root"
@@ -87,7 +87,7 @@ fn the_documented_form_is_understood() {
         (db.name.as_str(), db.quota_bytes, db.write_policy),
         ("db", Some(1 << 30), PolicyChoice::Auto)
     );
-    assert_eq!((db.caching.to_string().as_str(), web.caching), ("s3-fifo+nth:3", CachingSpec::default()));
+    assert_eq!((db.caching.map(|it| it.to_string()).as_deref(), web.caching), (Some("s3-fifo+nth:3"), None));
     assert_eq!(db.volumes[0].backing, BackingConfig::Path("/srv/db.img".into()));
     assert_eq!(db.volumes[0].nbd, Some(ListenAddress::Unix("/run/larder/db-root.sock".into())));
     assert_eq!(
@@ -95,6 +95,26 @@ fn the_documented_form_is_understood() {
         BackingConfig::Nbd("nbd+unix:///web?socket=/run/web.sock".parse().expect("a URI"))
     );
     assert_eq!(web.volumes[0].nbd, Some(ListenAddress::Tcp("127.0.0.1:10809".parse().expect("address"))));
+}
+
+#[test]
+fn what_is_wanted_for_a_tenant_is_judged() {
+    let of = |line: &str| parse(&example_with("quota", line)).map(|config| config.tenants[0].goals);
+    let goals =
+        GoalsConfig { weight: 2.0, latency: Some(Duration::from_micros(700)), ..GoalsConfig::default() };
+    assert_eq!(of("weight = 2\nlatency = \"700us\"").ok(), Some(goals));
+    for (line, expected) in [
+        ("weight = 0", "\"weight\" must be a number above 0"),
+        ("share = \"1\"", "\"share\" must be a number above 0"),
+        ("latency = \"0ms\"", "no request takes no time"),
+        ("latency = \"1ms\"\niops = 5", "a tenant is promised a latency or IOPS, not both"),
+        ("max = \"1KiB\"", "1KiB is less than a block"),
+    ] {
+        let said = of(line).expect_err("wrong").to_string();
+        assert!(said.contains(expected), "{said}");
+    }
+    let cold = "[cache]\npath = \"c\"\nsize = 8192\nkeep = false\n[control]\nwrite_back = true\n";
+    assert!(said(cold).contains("write-back would lose data with a cache that is not kept"));
 }
 
 #[test]
@@ -109,10 +129,11 @@ fn what_is_left_out_has_its_default() {
     let control = ControlConfig {
         socket: "/run/larder/larder.sock".into(),
         socket_group: None,
-        allocator: AllocatorChoice::Eci,
+        allocator: AllocatorChoice::Larder,
         epoch: Duration::from_secs(600),
         min_blocks: 1000,
         write_threshold: 0.5,
+        write_back: false,
         reactors: None,
         loss_file: None,
     };
@@ -217,12 +238,13 @@ fn any_tenants() -> impl Strategy<Value = Vec<TenantConfig>> {
     let caching =
         prop::sample::select(vec!["lru", "larc", "arc+nth:3", "clock:2+prob:0.25", "w-tinylfu+bloom"])
             .prop_map(|name| name.parse::<CachingSpec>().expect("a known name"));
+    let caching = prop::option::of(caching);
     let tenant = (prop::option::of(4096_u64..1 << 19), policy, caching, volumes);
     prop::collection::vec(tenant, 1..4)
         .prop_map(|tenants| tenants.into_iter().enumerate().map(name_tenant).collect())
 }
 
-type Unnamed = (Option<u64>, PolicyChoice, CachingSpec, Vec<(BackingConfig, Ways)>);
+type Unnamed = (Option<u64>, PolicyChoice, Option<CachingSpec>, Vec<(BackingConfig, Ways)>);
 
 fn name_tenant((index, (quota_bytes, write_policy, caching, volumes)): (usize, Unnamed)) -> TenantConfig {
     let ordered = index == 1;
@@ -236,7 +258,17 @@ fn name_tenant((index, (quota_bytes, write_policy, caching, volumes)): (usize, U
     };
     let volumes = volumes.into_iter().enumerate().map(volume).collect();
     let dirty = DirtyLimits { rest: index as u8, max: 50, age: 7 };
-    TenantConfig { name: format!("t-{index}"), quota_bytes, write_policy, dirty, caching, volumes }
+    let goals = match index {
+        0 => GoalsConfig::default(),
+        1 => GoalsConfig {
+            weight: 2.5,
+            latency: Some(Duration::from_micros(1500)),
+            max_bytes: Some(1 << 20),
+            ..GoalsConfig::default()
+        },
+        _ => GoalsConfig { share: Some(3.0), iops: Some(0.1), ..GoalsConfig::default() },
+    };
+    TenantConfig { name: format!("t-{index}"), quota_bytes, write_policy, dirty, caching, goals, volumes }
 }
 
 fn any_config() -> impl Strategy<Value = Config> {
@@ -269,12 +301,14 @@ fn any_config() -> impl Strategy<Value = Config> {
                 epoch: Duration::from_millis(millis),
                 min_blocks,
                 write_threshold,
+                write_back: min_blocks % 3 == 0,
                 reactors,
                 loss_file: (min_blocks % 2 == 0).then(|| "/var/lib/larder/x.json".into()),
             }
         });
     (cache, control, any_tenants()).prop_map(|(cache, mut control, tenants)| {
         control.reactors = control.reactors.map(|reactors| if cache.keep { 1 } else { reactors });
+        control.write_back &= cache.keep;
         let mut tenants = tenants;
         for tenant in
             tenants.iter_mut().filter(|tenant| !cache.keep && tenant.write_policy == PolicyChoice::WriteBack)

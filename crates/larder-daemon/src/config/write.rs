@@ -4,7 +4,7 @@ use std::fmt;
 
 use larder_engine::DirtyLimits;
 
-use super::{Config, TenantConfig, VolumeConfig};
+use super::{Config, GoalsConfig, TenantConfig, VolumeConfig};
 use crate::units::{ExactDuration, ExactSize};
 
 /// A string as a TOML literal.
@@ -29,6 +29,7 @@ impl fmt::Display for Config {
         writeln!(f, "epoch = \"{}\"", ExactDuration(control.epoch))?;
         writeln!(f, "min_blocks = {}", control.min_blocks)?;
         writeln!(f, "write_threshold = {:?}", control.write_threshold)?;
+        writeln!(f, "write_back = {}", control.write_back)?;
         if let Some(reactors) = control.reactors {
             writeln!(f, "reactors = {reactors}")?;
         }
@@ -50,9 +51,23 @@ fn write_tenant(f: &mut fmt::Formatter<'_>, tenant: &TenantConfig) -> fmt::Resul
     if tenant.dirty != DirtyLimits::default() {
         writeln!(f, "dirty_rest = {rest}\ndirty_max = {max}\ndirty_age = \"{age}s\"")?;
     }
-    writeln!(f, "replacement = \"{}\"", tenant.caching.policy())?;
-    writeln!(f, "admission = \"{}\"", tenant.caching.admission())?;
+    if let Some(caching) = tenant.caching {
+        writeln!(f, "replacement = \"{}\"", caching.policy())?;
+        writeln!(f, "admission = \"{}\"", caching.admission())?;
+    }
+    write_goals(f, &tenant.goals)?;
     tenant.volumes.iter().try_for_each(|volume| write_volume(f, volume))
+}
+
+fn write_goals(f: &mut fmt::Formatter<'_>, goals: &GoalsConfig) -> fmt::Result {
+    let GoalsConfig { weight, share, latency, iops, max_bytes } = *goals;
+    if goals.weight != GoalsConfig::default().weight {
+        writeln!(f, "weight = {weight:?}")?;
+    }
+    share.map_or(Ok(()), |share| writeln!(f, "share = {share:?}"))?;
+    latency.map_or(Ok(()), |latency| writeln!(f, "latency = \"{}\"", ExactDuration(latency)))?;
+    iops.map_or(Ok(()), |iops| writeln!(f, "iops = {iops:?}"))?;
+    max_bytes.map_or(Ok(()), |bytes| writeln!(f, "max = \"{}\"", ExactSize(bytes)))
 }
 
 fn write_volume(f: &mut fmt::Formatter<'_>, volume: &VolumeConfig) -> fmt::Result {

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use larder_alloc::{Allocator, ConfiguredPolicy, Eci, Static, WritePolicy};
+use larder_alloc::{ConfiguredPolicy, Goals, Reservation, WritePolicy};
 use larder_engine::format::{Recovered, Volume};
 use larder_io::{Backing, CacheError, CachePlan, CacheSpec, FileDevice, OpenError};
 
 use super::ServeError;
 use crate::config::{
-    AllocatorChoice, BackingConfig, CacheConfig, Config, PolicyChoice, TenantConfig, VolumeConfig,
+    BackingConfig, CacheConfig, Config, GoalsConfig, PolicyChoice, TenantConfig, VolumeConfig,
 };
 use crate::control_socket;
 use crate::epoch::{EpochLoop, LoopConfig, LoopTenant};
@@ -220,16 +220,15 @@ fn until_free<T, E>(
 
 /// The loop over a cache of that many blocks.
 pub(super) fn epoch_loop(config: &Config, cache_blocks: u32) -> Result<EpochLoop, ServeError> {
-    let allocator: Box<dyn Allocator + Send> = match config.control.allocator {
-        AllocatorChoice::Eci => Box::new(Eci),
-        AllocatorChoice::Static => Box::new(Static),
-    };
+    let allocator = config.control.allocator.allocator();
     let tenant = |tenant: &TenantConfig| loop_tenant(config, tenant);
     let settings = LoopConfig {
         block_bytes: config.cache.block_bytes,
         cache_blocks,
         min_blocks: config.control.min_blocks,
         write_threshold: config.control.write_threshold,
+        write_back: config.control.write_back,
+        epoch: config.control.epoch,
         // A guest that knew the seed could slow the analyzer down by its choice of blocks.
         seed: RandomState::new().hash_one(cache_blocks),
     };
@@ -242,6 +241,18 @@ pub(super) fn loop_tenant(config: &Config, tenant: &TenantConfig) -> LoopTenant 
         name: tenant.name.clone(),
         quota_blocks: tenant.quota_bytes.map(|bytes| config.cache.blocks_in(bytes)),
         write_policy: configured_policy(tenant.write_policy),
+        caching: tenant.caching,
+        goals: goals(config, &tenant.goals),
+    }
+}
+
+fn goals(config: &Config, goals: &GoalsConfig) -> Goals {
+    let latency = goals.latency.map(|latency| Reservation::Latency(latency.as_secs_f64()));
+    Goals {
+        weight: goals.weight,
+        share: goals.share,
+        reservation: latency.or(goals.iops.map(Reservation::Iops)),
+        max_blocks: goals.max_bytes.map(|bytes| config.cache.blocks_in(bytes)),
     }
 }
 

@@ -11,11 +11,18 @@ use thiserror::Error;
 use crate::control_socket;
 use crate::loss::{Loss, LossError, VolumeLoss};
 use crate::migration::MigrationError;
+use crate::settings::{SettingError, SettingsFileError};
 use crate::units::HumanSize;
 
 /// Why the daemon does not start, or does not go on.
 #[derive(Debug, Error)]
 pub enum ServeError {
+    /// What was set on top of the configuration cannot be.
+    #[error("{0}, as was set while the daemon ran")]
+    Setting(#[from] SettingError),
+    /// It cannot be told what was set.
+    #[error(transparent)]
+    SettingsFile(#[from] SettingsFileError),
     /// A backing cannot be used.
     #[error("volume \"{volume}\": {source}")]
     Backing {
@@ -91,6 +98,9 @@ impl ServeError {
     /// What the operator can do about it.
     pub fn help(&self) -> String {
         match self {
+            Self::Setting(_) | Self::SettingsFile(_) => {
+                "mend the file beside the cache (NAME.settings.json), or remove it: then larder.toml alone counts".into()
+            }
             Self::Backing { source, .. } => source.remedy(),
             Self::BackingInUse { path, .. } => {
                 format!("find out who uses it (fuser -v {path}) and stop that first")

@@ -96,7 +96,7 @@ impl ReactorPlan {
         let builder = &mut self.builders[reactor];
         let policy = engine_policy(standing.decision.mode.write);
         let id = builder.add_tenant(standing.decision.quota_blocks, policy)?;
-        builder.set_caching(id, tenant.caching);
+        builder.set_caching(id, standing.decision.mode.caching);
         builder.set_dirty_limits(id, tenant.dirty);
         debug_assert_eq!(id, place.tenant, "identities are dense, in the order of the configuration");
         for (config, backing) in tenant.volumes.iter().zip(backings) {
@@ -149,7 +149,9 @@ impl ReactorPlan {
 pub(super) fn engine_policy(choice: larder_alloc::WritePolicy) -> WritePolicy {
     match choice {
         larder_alloc::WritePolicy::ReadOnly => WritePolicy::ReadOnly,
-        larder_alloc::WritePolicy::WriteBack => WritePolicy::WriteBack,
-        _ => WritePolicy::WriteThrough,
+        // No allocator here lets reads of a partition pass by.
+        larder_alloc::WritePolicy::WriteBack | larder_alloc::WritePolicy::WriteOnly => WritePolicy::WriteBack,
+        larder_alloc::WritePolicy::WriteThroughNoAllocate => WritePolicy::WriteThroughNoAllocate,
+        larder_alloc::WritePolicy::WriteThrough => WritePolicy::WriteThrough,
     }
 }

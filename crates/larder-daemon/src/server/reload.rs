@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ use crate::exported::{Exported, Reached};
 use crate::hosted::{Hosted, Seat, VolumePlace};
 use crate::migration::{MigrationError, Migrations};
 use crate::placement::{self, Place};
+use crate::settings::{SettingError, Settings, SettingsFileError};
 
 /// How long a new block device may take before this is told without it.
 const UBLK_WITHIN: Duration = Duration::from_secs(10);
@@ -92,8 +93,14 @@ pub enum ReloadError {
     /// It cannot be written down that a migration is over.
     #[error(transparent)]
     File(#[from] MigrationError),
+    /// What was set cannot be.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// It cannot be kept what was set.
+    #[error(transparent)]
+    SettingsFile(#[from] SettingsFileError),
     /// One at a time.
-    #[error("the configuration is being read again already")]
+    #[error("the configuration is being changed already")]
     Busy,
 }
 
@@ -123,7 +130,8 @@ impl ReloadError {
             Self::Reactor(_) | Self::Silent(_) | Self::Busy => {
                 "try again; if it stays so, look at the daemon's log".into()
             }
-            Self::File(_) => "make its folder writable for the daemon".into(),
+            Self::Setting(_) => "nothing has changed: `larder config diff` shows what is set".into(),
+            Self::SettingsFile(_) | Self::File(_) => "make its folder writable for the daemon".into(),
         }
     }
 }
@@ -134,12 +142,15 @@ type Listeners = (Option<Listener>, Option<Listener>);
 /// Reads the configuration file again.
 pub struct Reloader {
     path: PathBuf,
-    collector: Arc<Collector<ExportCommand>>,
+    pub(super) collector: Arc<Collector<ExportCommand>>,
     exported: Exported,
     migrations: Arc<Migrations>,
-    analyzer: AnalyzerHandle,
+    pub(super) analyzer: AnalyzerHandle,
     /// The volumes that this has begun to drain. Held while a reload is under way.
     drained: Mutex<BTreeSet<String>>,
+    settings: Mutex<Settings>,
+    /// What the file said when it was read last, without what was set.
+    file: Mutex<Config>,
 }
 
 impl Reloader {
@@ -150,8 +161,41 @@ impl Reloader {
         exported: Exported,
         migrations: Arc<Migrations>,
         analyzer: AnalyzerHandle,
+        (file, settings): (Config, Settings),
     ) -> Self {
-        Self { path, collector, exported, migrations, analyzer, drained: Mutex::default() }
+        let (file, settings) = (Mutex::new(file), Mutex::new(settings));
+        Self { path, collector, exported, migrations, analyzer, drained: Mutex::default(), settings, file }
+    }
+
+    /// Nobody else changes who is served, or how, while this is held.
+    pub(super) fn alone(&self) -> Result<MutexGuard<'_, BTreeSet<String>>, ReloadError> {
+        match self.drained.try_lock() {
+            Ok(drained) => Ok(drained),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(ReloadError::Busy),
+        }
+    }
+
+    /// What was set.
+    pub(super) fn settings(&self) -> Settings {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// This is set from now on.
+    pub(super) fn keep_settings(&self, settings: Settings) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    /// What is served, as the file alone has it.
+    pub(super) fn file_config(&self, served: &Config) -> Config {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let tenant = |tenant: &TenantConfig| {
+            let said = file.tenants.iter().find(|said| said.name == tenant.name);
+            let said = said.unwrap_or(tenant);
+            TenantConfig { volumes: tenant.volumes.clone(), ..said.clone() }
+        };
+        let tenants = served.tenants.iter().map(tenant).collect();
+        Config { cache: served.cache.clone(), control: file.control.clone(), tenants }
     }
 
     /// Read the file, and serve what it says: as far as that goes without waiting for backings.
@@ -159,15 +203,14 @@ impl Reloader {
     /// # Errors
     /// Where it cannot be served, or only after a restart.
     pub fn reload(&self) -> Result<Reloaded, ReloadError> {
-        let mut drained = match self.drained.try_lock() {
-            Ok(drained) => drained,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(ReloadError::Busy),
-        };
-        let wanted = Config::load(&self.path)?;
+        let mut drained = self.alone()?;
+        let file = Config::load(&self.path)?;
+        let mut wanted = file.clone();
+        self.settings().apply(&mut wanted)?;
         let now = self.collector.hosted.get();
         let difference = Difference::between(&now.config, &wanted).map_err(ReloadError::Restart)?;
         self.judge(&wanted, &difference)?;
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = file;
         self.let_stay(&now, &difference, &mut drained)?;
         let draining = self.drain(&now, &difference, &mut drained)?;
         if !draining.is_empty() {
@@ -319,7 +362,9 @@ impl Reloader {
     fn place(&self, hosted: &Hosted, config: &TenantConfig) -> Result<Place, ReloadError> {
         let places = hosted.seats.iter().map(|seat| &seat.place);
         let reactor = placement::for_newcomer(places, self.collector.reactors.len());
-        let TenantConfig { caching, dirty, .. } = *config;
+        let dirty = config.dirty;
+        // The loop says how before a block enters.
+        let caching = config.caching.unwrap_or_default();
         let new = NewTenant { quota_blocks: 0, policy: WritePolicy::WriteThrough, caching, dirty };
         let tenant = answered(reactor, &self.collector.reactors[reactor].add_tenant(new)?)?;
         let tenant = tenant.map_err(|source| ReloadError::Tenant { name: config.name.clone(), source })?;

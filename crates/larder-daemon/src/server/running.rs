@@ -1,5 +1,6 @@
 //! The parts of a daemon that runs: how they are wired together, and how they end.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -15,18 +16,22 @@ use super::checked::Checked;
 use super::plan::{ReactorPlan, engine_policy};
 use super::reload::Reloader;
 use super::sockets::Sockets;
-use crate::actuator::{Actuator, Step};
+use crate::actuator::{Actuator, Arrangement, Step};
 use crate::analyzer::{Analyzer, AnalyzerHandle};
 use crate::collector::Collector;
 use crate::config::{Config, VolumeConfig};
-use crate::control::Request;
+use crate::control::{Refusal, Request};
 use crate::control_socket::{Answer, ControlServer};
+use crate::decisions::ToldDecisions;
+use crate::epoch::Report;
 use crate::exported::Exported;
 use crate::hosted::Hosted;
 use crate::keeper::{Keeper, KeeperHandle, KeeperThread};
 use crate::loss::Loss;
 use crate::migration::Migrations;
 use crate::placement::{self, Place};
+use crate::reports::reports;
+use crate::settings::Settings;
 use crate::units::HumanSize;
 use crate::volumes::{VolumeRefusal, Volumes};
 
@@ -54,7 +59,13 @@ pub(super) struct Running {
 
 impl Running {
     /// Bind every address, then mark the cache device or find it as it was left, then start every thread.
-    pub fn start(config: &Config, path: PathBuf, checked: Checked) -> Result<Self, ServeError> {
+    /// `file` is what the configuration file says, and what was set on top of it.
+    pub fn start(
+        config: &Config,
+        path: PathBuf,
+        checked: Checked,
+        file: (Config, Settings),
+    ) -> Result<Self, ServeError> {
         let Sockets { nbd, vhost, control } = Sockets::bind(config)?;
         let count = placement::reactor_count(config);
         let places = placement::in_turn(config.tenants.len(), count);
@@ -75,7 +86,7 @@ impl Running {
         let actuator = Box::new(ReactorActuator { reactors: handles.clone(), places: places.clone() });
         let analyzer_handle = analyzer.handle();
         let (view, analyzer) = analyzer
-            .run(checked.epochs, &places, actuator, config.control.epoch)
+            .run(checked.epochs, &places, actuator)
             .map_err(|source| ServeError::Os { action: "start the analyzer", source })?;
 
         let hosted = Hosted::at_start(config.clone(), &places, &warm.unwrap_or_default());
@@ -98,8 +109,15 @@ impl Running {
             exported.clone(),
             migrations,
             analyzer_handle.clone(),
+            file,
         ));
-        let control = match control.serve(answers(&collector, keeper, volumes, Arc::clone(&reloader))) {
+        let control = match control.serve(answers(
+            &collector,
+            keeper,
+            volumes,
+            Arc::clone(&reloader),
+            analyzer_handle.clone(),
+        )) {
             Ok(control) => control,
             Err(source) => {
                 stop(&collector.reactors, reactors)?;
@@ -292,6 +310,7 @@ fn answers(
     keeper: KeeperHandle,
     volumes: Volumes<ExportCommand>,
     reloader: Arc<Reloader>,
+    analyzer: AnalyzerHandle,
 ) -> Arc<Answer> {
     let collector = Arc::clone(collector);
     Arc::new(move |line| {
@@ -301,6 +320,17 @@ fn answers(
             Request::Reload => match reloader.reload() {
                 Err(error) => refusal_with_help(&error, &error.help()),
                 reloaded => told(reloaded),
+            },
+            Request::Set { tenant, pairs } => match reloader.set(tenant.as_deref(), &pairs) {
+                Err(error) => refusal_with_help(&error, &error.help()),
+                set => told(set),
+            },
+            Request::Differences => told(Ok::<_, Infallible>(reloader.differences())),
+            Request::Decisions(tenant) => match collector.hosted.get().tenant(&tenant) {
+                None => refusal(&Refusal::UnknownTenant(tenant)),
+                Some(_) => {
+                    told(analyzer.decisions(&tenant).map(|records| ToldDecisions::of(&tenant, &records)))
+                }
             },
             Request::Resize(volume) => helped(volumes.resize(&volume)),
             Request::Quiesce { name, hold } => helped(volumes.quiesce(&name, hold)),
@@ -348,18 +378,35 @@ struct ReactorActuator {
 
 impl Actuator for ReactorActuator {
     fn apply(&mut self, step: Step) {
-        let (Step::Quota { tenant, .. } | Step::WritePolicy { tenant, .. }) = step;
-        let Some(place) = self.places.get(tenant) else { return };
+        let Some(place) = self.places.get(step.tenant()) else { return };
         let Some(reactor) = self.reactors.get(place.reactor) else { return };
         let done = match step {
             Step::Quota { blocks, .. } => reactor.set_quota(place.tenant, blocks),
             Step::WritePolicy { policy, .. } => reactor.set_write_policy(place.tenant, engine_policy(policy)),
+            Step::Caching { caching, .. } => reactor.set_caching(place.tenant, caching),
         };
         match done {
             // A reactor that has ended has no quotas: the daemon is stopping.
             Ok(()) | Err(HandleError::Ended) => {}
             Err(error) => tracing::error!(?step, %error, "a decision was not carried out"),
         }
+    }
+
+    fn arrange(&mut self, arrangement: Arrangement) {
+        // One that lends must have the whole cache device.
+        let lending = arrangement.lending && self.reactors.len() == 1;
+        for reactor in &self.reactors {
+            let told = reactor.set_lending(lending);
+            if let Err(error) = told.and_then(|()| reactor.watch_hits(arrangement.watches_hits))
+                && error != HandleError::Ended
+            {
+                tracing::error!(?arrangement, %error, "a reactor does not know of the allocator");
+            }
+        }
+    }
+
+    fn reports(&mut self) -> Vec<Option<Report>> {
+        reports(&self.reactors, &self.places)
     }
 
     fn seat(&mut self, places: &[Place]) {

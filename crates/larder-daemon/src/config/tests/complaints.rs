@@ -149,7 +149,7 @@ help: write the path of a file or a device"#,
     (
         r#"socket"#,
         r#"sock = "x""#,
-        r#"larder.toml:8: unknown key "sock" in [control]; known keys are socket, socket_group, allocator, epoch, min_blocks, write_threshold, reactors, loss_file
+        r#"larder.toml:8: unknown key "sock" in [control]; known keys are socket, socket_group, allocator, epoch, min_blocks, write_threshold, write_back, reactors, loss_file
   |
 8 | sock = "x"
   | ^^^^
@@ -162,7 +162,7 @@ help: correct the key or remove the line"#,
   |
 9 | allocator = "best"
   |             ^^^^^^
-help: use one of "eci", "static""#,
+help: use one of "larder", "centaur", "eci", "scave", "wss", "static""#,
     ),
     (
         r#"epoch"#,

@@ -1,0 +1,51 @@
+//! What reactors report to the loop of an epoch: how tenants use their partitions, and how long their requests took.
+
+use std::time::{Duration, Instant};
+
+use larder_alloc::{CacheUse, Measured, Timed};
+use larder_io::{Handle, Served, TenantUse};
+
+use crate::epoch::Report;
+use crate::placement::Place;
+
+/// How long reactors may take, all together: they answer between two batches of operations.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// The reports of the tenants in these places; nothing of those whose reactor does not say.
+pub fn reports<C>(reactors: &[Handle<C>], places: &[Place]) -> Vec<Option<Report>> {
+    // All are asked before any is waited for.
+    let asked: Vec<_> = reactors.iter().map(Handle::tenant_uses).collect();
+    let until = Instant::now() + WITHIN;
+    let answer = |asked: Result<std::sync::mpsc::Receiver<Vec<TenantUse>>, _>| {
+        asked.ok()?.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
+    };
+    let told: Vec<Option<Vec<TenantUse>>> = asked.into_iter().map(answer).collect();
+    let report = |place: &Place| {
+        let uses = told.get(place.reactor)?.as_ref()?;
+        uses.get(usize::from(place.tenant.0)).map(of)
+    };
+    places.iter().map(report).collect()
+}
+
+fn of(used: &TenantUse) -> Report {
+    let stats = &used.stats;
+    let measured = Measured {
+        read_hits: timed(used.read_hits),
+        read_misses: timed(used.read_misses),
+        cached_writes: timed(used.write_hits),
+        backing_writes: timed(used.write_misses),
+        // What waits for room counts with the writes that do.
+        write_backs: Timed { count: stats.cleaned_blocks, seconds: 0.0 },
+        ssd_blocks_written: stats.ssd_fill_blocks + stats.ssd_guest_write_blocks,
+    };
+    let usage = CacheUse {
+        resident_blocks: used.occupied_blocks,
+        effective: used.effective,
+        missed_blocks: stats.read_misses + stats.write_misses,
+    };
+    Report { measured, usage }
+}
+
+fn timed(served: Served) -> Timed {
+    Timed { count: served.requests, seconds: served.total_ns as f64 / 1e9 }
+}
