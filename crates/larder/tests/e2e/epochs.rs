@@ -72,6 +72,7 @@ fn is_settled(status: &Value) -> bool {
 #[test]
 fn the_reader_gets_its_urd_and_the_writer_goes_past_the_cache() {
     let larder = Setup::new("32MiB")
+        .control("allocator = \"eci\"")
         .control("epoch = \"1s\"")
         .tenant("reader", "")
         .volume("reader0", 64 * MIB)

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod allocators;
 mod cache_failure;
 mod caching;
 mod clients;

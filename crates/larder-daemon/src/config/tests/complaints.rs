@@ -351,7 +351,7 @@ help: use "lru", "arc", "s3-fifo" or another that does not"#,
         r#"replacement = "larc""#,
         r#"larder.toml:17: `larc` brings its own admission policy and cannot stand behind `nth:3`; use `lru+nth:3`, or `larc` alone
    |
-17 | admission = "nth:3"                  # always where it is left out
+17 | admission = "nth:3"
    |             ^^^^^^^
 help: leave `admission` out, or take another replacement"#,
     ),
