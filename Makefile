@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo test kills bench bench-guest bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality fuzz soak lint doc
+.PHONY: build demo demo-allocators test kills bench bench-guest bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality fuzz soak lint doc
 
 # Where cargo puts what it builds.
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
@@ -13,6 +13,12 @@ demo:
 	@scripts/install-deps.sh demo
 	cargo build --release --locked
 	/usr/bin/python3 demo/demo.py --larder $(RELEASE)/larder
+
+# The allocators of the daemon, live on the same two tenants and on eight: latencies and how right predictions were. Some 10 minutes after the build.
+demo-allocators:
+	@scripts/install-deps.sh demo
+	cargo build --release --locked
+	/usr/bin/python3 demo/allocators.py --larder $(RELEASE)/larder
 
 # All tests: units, properties, known answers, and the real clients end to end.
 test:
