@@ -48,6 +48,8 @@ pub struct Arrangement {
     pub lending: bool,
     /// It is watched which blocks are hit.
     pub watches_hits: bool,
+    /// From so many bytes on, sequential streams of reads stay out of the cache.
+    pub stream_bypass: Option<u64>,
 }
 
 /// Carries steps out.

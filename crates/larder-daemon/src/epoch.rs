@@ -333,8 +333,12 @@ impl EpochLoop {
 
     /// What the reactors have to be told of the allocator's system.
     pub fn arrangement(&self) -> Arrangement {
-        let lending = matches!(self.control.profile().layout, Layout::Lending | Layout::Pooled { .. });
-        Arrangement { lending, watches_hits: self.control.needs().effective }
+        let profile = self.control.profile();
+        Arrangement {
+            lending: matches!(profile.layout, Layout::Lending | Layout::Pooled { .. }),
+            watches_hits: self.control.needs().effective,
+            stream_bypass: profile.bypass_sequential_bytes,
+        }
     }
 
     /// Seconds of an epoch.

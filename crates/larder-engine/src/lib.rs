@@ -52,6 +52,7 @@ mod resume;
 mod slow;
 mod stats;
 mod store;
+mod stream;
 mod usage;
 mod write;
 mod write_back;
@@ -158,6 +159,7 @@ struct Volume {
     tenant: TenantId,
     bytes: u64,
     locks: RangeLocks,
+    stream: stream::Stream,
     /// Fills in flight, few: searched by scanning.
     fills: Vec<u32>,
     flushes: Flushes,
@@ -216,6 +218,8 @@ pub struct Engine {
     outs: BTreeMap<u32, Vec<Out>>,
     /// Partitions lend each other what they do not use.
     lending: bool,
+    /// From so many bytes on, streams of reads stay out of the cache.
+    stream_bypass: Option<u64>,
     /// Somebody wants to know which blocks are hit.
     watches_hits: bool,
     cleaner: Cleaner,
@@ -262,6 +266,7 @@ impl Engine {
             trim_due: false,
             outs: BTreeMap::new(),
             lending: false,
+            stream_bypass: None,
             watches_hits: false,
             cleaner: Cleaner::default(),
             ordered: Vec::new(),
@@ -309,6 +314,7 @@ impl Engine {
             tenant,
             bytes,
             locks: RangeLocks::default(),
+            stream: stream::Stream::default(),
             fills: Vec::new(),
             flushes: Flushes::default(),
             distrusted: false,

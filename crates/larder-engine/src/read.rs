@@ -94,7 +94,7 @@ impl Engine {
         let (start, end) = self.block_range(key.volume, key.block);
         let covered = part.start <= start && end <= part.end;
         let fits = self.stage_bytes + (part.end - part.start) + 2 * self.block_bytes() <= STAGE_BYTES_MAX;
-        fits && (covered || self.volume(key.volume).locks.shareable(start, end))
+        fits && !self.is_streamed(part) && (covered || self.volume(key.volume).locks.shareable(start, end))
     }
 
     fn start_run(&mut self, part_id: u32, part: &Part, first: u64, run: &[Class]) {

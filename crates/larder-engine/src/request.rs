@@ -76,6 +76,7 @@ impl Engine {
             return self.reply(request.id, Err(IoError::Io));
         }
         self.cleaner.guest_came();
+        self.note_stream(&request);
         if request.kind == RequestKind::Flush {
             return self.flush(request.volume, request.id);
         }

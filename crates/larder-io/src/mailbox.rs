@@ -80,6 +80,7 @@ pub(crate) enum PartitionCommand {
     WritePolicy { tenant: TenantId, policy: WritePolicy },
     Caching { tenant: TenantId, caching: CachingSpec },
     Lending(bool),
+    StreamBypass(Option<u64>),
     WatchHits(bool),
     Use(mpsc::Sender<Vec<TenantUse>>),
 }
@@ -281,6 +282,11 @@ impl<C> Handle<C> {
     /// Have the reactor's tenants lend each other what they do not use ([`larder_engine::Engine::set_lending`]). Only one that has the whole cache device may.
     pub fn set_lending(&self, lending: bool) -> Result<(), HandleError> {
         self.partitions(PartitionCommand::Lending(lending))
+    }
+
+    /// Have long sequential streams of reads stay out of the cache, from so many bytes on ([`larder_engine::Engine::set_stream_bypass`]).
+    pub fn set_stream_bypass(&self, bytes: Option<u64>) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::StreamBypass(bytes))
     }
 
     /// Have it watched which blocks are hit: [`TenantUse::effective`].

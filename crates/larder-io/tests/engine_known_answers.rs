@@ -440,3 +440,86 @@ fn two_writes_leave_the_cache_and_the_backing_equal_in_any_interleaving() {
     }
     assert!(runs > 1000, "only {runs} interleavings: nothing ran at once");
 }
+
+#[test]
+fn partitions_lend_what_they_do_not_use_and_get_it_back() {
+    let mut rig = Rig::new(host_config(1000));
+    let tenants = [(); 2].map(|()| rig.add_tenant(500, WritePolicy::WriteThrough));
+    let volumes = tenants.map(|tenant| rig.add_volume(tenant, 2000 * BLOCK, FaultModel::default()));
+    let held = |rig: &mut Rig| tenants.map(|tenant| rig.host().engine().occupied(tenant));
+    rig.host().set_lending(true);
+    read_blocks(&mut rig, volumes[0], 0..900);
+    assert_eq!(held(&mut rig), [900, 0], "nobody else wants it");
+    read_blocks(&mut rig, volumes[1], 0..50);
+    assert_eq!(held(&mut rig), [900, 50], "it is not taken before it is wanted");
+    read_blocks(&mut rig, volumes[1], 50..450);
+    let [lender, borrower] = held(&mut rig);
+    assert!(borrower == 450 && lender <= 550 && lender + borrower >= 900, "{lender} {borrower}");
+    read_blocks(&mut rig, volumes[1], 450..2000);
+    let [lender, borrower] = held(&mut rig);
+    assert!(borrower >= 500 && lender >= 436, "who has its quota takes from nobody: {lender} {borrower}");
+    // A lower quota takes nothing away by itself; the end of lending does.
+    rig.set_quota(tenants[0], 100);
+    while rig.trim(64) {}
+    assert_eq!(held(&mut rig)[0], lender);
+    rig.host().set_lending(false);
+    while rig.trim(64) {}
+    assert_eq!(held(&mut rig), [100, 500]);
+}
+
+#[test]
+fn another_replacement_keeps_what_is_cached_and_its_order() {
+    for name in ["s3-fifo", "lirs", "larc", "arc", "clock", "lru"] {
+        let (mut rig, tenant, volume) = rig(100, 1000);
+        read_blocks(&mut rig, volume, 0..100);
+        rig.set_caching(tenant, name.parse().unwrap());
+        assert_eq!(rig.host().engine().occupied(tenant), 100, "{name}");
+        read_blocks(&mut rig, volume, 0..100);
+        assert_eq!(counts(rig.stats(tenant)), (100, 100, 0), "{name}");
+        // Ghosts of one are none of another.
+        read_blocks(&mut rig, volume, 200..500);
+        rig.set_caching(tenant, "fifo".parse().unwrap());
+        rig.set_caching(tenant, name.parse().unwrap());
+        read_blocks(&mut rig, volume, 200..500);
+        assert_eq!(rig.host().engine().occupied(tenant), 100, "{name}");
+    }
+    let (mut rig, tenant, volume) = rig(100, 1000);
+    read_blocks(&mut rig, volume, (0..100).chain(0..10));
+    rig.set_caching(tenant, "fifo".parse().unwrap());
+    read_blocks(&mut rig, volume, 500..590);
+    rig.set_caching(tenant, "lru".parse().unwrap());
+    let before = rig.stats(tenant).read_hits;
+    read_blocks(&mut rig, volume, 0..10);
+    assert_eq!(rig.stats(tenant).read_hits - before, 10, "the ten used last are there");
+}
+
+#[test]
+fn writes_that_do_not_allocate_keep_what_is_cached_up_to_date() {
+    let (mut rig, tenant, volume) = rig(100, 1000);
+    rig.set_write_policy(tenant, WritePolicy::WriteThroughNoAllocate);
+    read_blocks(&mut rig, volume, 0..4);
+    assert_eq!(rig.run(ask::write(volume, 0, 8 * BLOCK)), Ok(()));
+    assert_eq!(rig.host().engine().occupied(tenant), 4);
+    let before = backing_reads(&mut rig, volume);
+    read_blocks(&mut rig, volume, 0..4);
+    assert_eq!(backing_reads(&mut rig, volume), before, "they are hits, and the rig looks at the data");
+}
+
+#[test]
+fn long_streams_of_reads_stay_out() {
+    let (mut rig, tenant, volume) = rig(500, 1000);
+    rig.host().set_stream_bypass(Some(64 * BLOCK));
+    read_blocks(&mut rig, volume, 0..200);
+    assert_eq!(rig.host().engine().occupied(tenant), 63, "what came before it was long is cached");
+    let before = rig.stats(tenant).read_hits;
+    read_blocks(&mut rig, volume, 0..200);
+    assert_eq!(rig.stats(tenant).read_hits - before, 63, "what is cached is hit");
+    // What jumps is no stream, and one large request is.
+    read_blocks(&mut rig, volume, (300..400).rev());
+    assert_eq!(rig.host().engine().occupied(tenant), 163);
+    assert_eq!(rig.run(ask::read(volume, 500 * BLOCK, 100 * BLOCK)), Ok(()));
+    assert_eq!(rig.host().engine().occupied(tenant), 163);
+    rig.host().set_stream_bypass(None);
+    read_blocks(&mut rig, volume, 600..700);
+    assert_eq!(rig.host().engine().occupied(tenant), 263);
+}

@@ -397,6 +397,7 @@ impl Actuator for ReactorActuator {
         let lending = arrangement.lending && self.reactors.len() == 1;
         for reactor in &self.reactors {
             let told = reactor.set_lending(lending);
+            let told = told.and_then(|()| reactor.set_stream_bypass(arrangement.stream_bypass));
             if let Err(error) = told.and_then(|()| reactor.watch_hits(arrangement.watches_hits))
                 && error != HandleError::Ended
             {

@@ -30,6 +30,7 @@ impl<F: Frontend> Reactor<F> {
                 engine.set_lending(lending);
                 self.trim_due = true;
             }
+            PartitionCommand::StreamBypass(bytes) => engine.set_stream_bypass(bytes),
             PartitionCommand::WatchHits(watch) => engine.watch_hits(watch),
             PartitionCommand::Use(asker) => {
                 self.cx.driver.monitor.flush();

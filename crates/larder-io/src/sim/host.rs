@@ -175,6 +175,11 @@ impl SimHost {
         self.drain();
     }
 
+    /// Have long streams of reads stay out of the cache.
+    pub fn set_stream_bypass(&mut self, bytes: Option<u64>) {
+        self.engine.set_stream_bypass(bytes);
+    }
+
     /// Add a volume of `bytes` zeroes behind a backing that behaves as `model`.
     pub fn add_volume(&mut self, tenant: TenantId, bytes: u64, model: FaultModel) -> VolumeId {
         let volume = self.engine.add_volume(tenant, bytes);
