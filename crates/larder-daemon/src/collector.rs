@@ -1,5 +1,6 @@
 //! Putting the status together from what the reactors and the loop tell.
 
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,8 @@ use crate::epoch::Standing;
 use crate::hosted::{Hosted, Seat, SharedHosted};
 use crate::loss::{Loss, SharedLoss, VolumeLoss};
 use crate::status::{
-    CacheState, CacheStatus, DecisionStatus, SsdWrites, Status, TenantStatus, VolumeState, VolumeStatus,
+    CacheState, CacheStatus, DecisionStatus, SsdWrites, Status, TenantLatency, TenantStatus, VolumeState,
+    VolumeStatus,
 };
 
 /// How long a reactor may take to answer. It answers between two batches of operations.
@@ -79,16 +81,25 @@ impl<C> Collector<C> {
     /// # Errors
     /// When a reactor does not answer within a second.
     pub fn status(&self) -> Result<Status, Silent> {
+        Ok(self.observe()?.status)
+    }
+
+    /// The status now, with what it was made of.
+    ///
+    /// # Errors
+    /// When a reactor does not answer within a second.
+    pub fn observe(&self) -> Result<Observed, Silent> {
         let (snapshots, loss) = (self.snapshots()?, self.loss.get());
+        let hosted = self.hosted.get();
         let parts = Parts {
-            hosted: &self.hosted.get(),
+            hosted: &hosted,
             blocks: self.blocks,
             snapshots: &snapshots,
             view: &self.view.get(),
             loss: loss.as_ref(),
             uptime: self.started.elapsed(),
         };
-        Ok(parts.status())
+        Ok(Observed { status: parts.status(), hosted, snapshots })
     }
 
     /// Blocks of the cache.
@@ -116,6 +127,17 @@ impl<C> Collector<C> {
         };
         asked.into_iter().enumerate().map(answer).collect()
     }
+}
+
+/// The daemon at one moment.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// What it tells of itself.
+    pub status: Status,
+    /// Who was here.
+    pub hosted: Arc<Hosted>,
+    /// What each reactor told.
+    pub snapshots: Vec<ReactorSnapshot>,
 }
 
 /// Everything that a status is made of.
@@ -187,7 +209,7 @@ impl Parts<'_> {
 }
 
 /// One device as all reactors used it.
-fn sum<'a>(stats: impl Iterator<Item = &'a DeviceStats>) -> DeviceStats {
+pub(crate) fn sum<'a>(stats: impl Iterator<Item = &'a DeviceStats>) -> DeviceStats {
     stats.fold(DeviceStats::default(), |sum, one| DeviceStats {
         reads: sum.reads + one.reads,
         read_ns: sum.read_ns + one.read_ns,
@@ -219,6 +241,7 @@ fn tenant_status(
         Some(volume_status(config, now, block_bytes, loss))
     };
     let volumes = config.volumes.iter().zip(&seat.volumes).filter_map(volume).collect();
+    let latencies = reactor.latencies.iter().find(|(tenant, _)| *tenant == seat.place.tenant);
     Some(TenantStatus {
         warm_blocks: seat.warm_blocks,
         replacement: standing.decision.mode.caching.policy().to_string(),
@@ -227,6 +250,7 @@ fn tenant_status(
         urd_blocks: standing.urd_blocks,
         trd_blocks: standing.trd_blocks,
         dirty_bytes: u64::from(now.dirty_blocks) * u64::from(block_bytes),
+        latency: latencies.map(|(_, latencies)| TenantLatency::from(&**latencies)).unwrap_or_default(),
         volumes,
         ..counters(&config.name, now)
     })
@@ -259,6 +283,7 @@ fn counters(name: &str, now: &TenantSnapshot) -> TenantStatus {
         backing_errors: stats.backing_errors,
         urd_blocks: 0,
         trd_blocks: 0,
+        latency: TenantLatency::default(),
         decision: DecisionStatus::default(),
         volumes: Vec::new(),
     }
@@ -291,6 +316,7 @@ fn volume_status(
         ublk: None,
         ublk_problem: None,
         size_bytes: now.info.bytes,
+        requests: now.requests.into(),
         backing_read_latency_seconds: seconds(now.backing.read_mean_ns()),
         backing_write_latency_seconds: seconds(now.backing.write_mean_ns()),
         state: if now.failed { VolumeState::Failed } else { VolumeState::Ok },

@@ -5,6 +5,7 @@
 //!
 //! Relative paths are taken from the directory of the configuration file.
 
+mod api;
 mod decode;
 mod error;
 mod reader;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use larder_engine::{CachingSpec, DirtyLimits};
 use larder_nbd::{Address, Uri};
 
+pub use api::{ApiConfig, ApiTcp, ApiTls, DEFAULT_API_SOCKET, DEFAULT_API_SOCKET_MODE};
 pub use error::{Complaint, ConfigError};
 pub use larder_export::ListenAddress;
 pub use larder_export::ublk::LINKS as UBLK_LINKS;
@@ -59,6 +61,8 @@ pub struct Config {
     pub cache: CacheConfig,
     /// The control loop and its socket.
     pub control: ControlConfig,
+    /// The HTTP API, where there is one.
+    pub api: Option<ApiConfig>,
     /// The tenants, in the order of the file; at least one.
     pub tenants: Vec<TenantConfig>,
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use larder_io::{DrainCommand, Handle, HandleError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use utoipa::ToSchema;
 
 use crate::hosted::Hosted;
 use crate::keeper;
@@ -147,7 +148,7 @@ impl Request {
 }
 
 /// The answer to a request to drain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Draining {
     /// The volumes that it is about, by name.
     pub volumes: Vec<String>,

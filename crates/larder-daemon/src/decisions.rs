@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use larder_alloc::{Decision, Findings, Latencies, Measured};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::epoch::Report;
 
@@ -33,7 +34,7 @@ pub struct Record {
 }
 
 /// What was found about a tenant, in short.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Found {
     /// Seconds in which it was found; where the method has a memory, with the part that counts of what was before.
     pub seconds: f64,
@@ -71,7 +72,7 @@ impl Found {
 }
 
 /// What came of a decision.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Achieved {
     /// Until when, in seconds since 1970.
     pub until_unix_seconds: f64,
@@ -120,7 +121,7 @@ impl Record {
 }
 
 /// The last decisions about a tenant, as they are told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToldDecisions {
     /// The tenant.
     pub tenant: String,
@@ -129,7 +130,7 @@ pub struct ToldDecisions {
 }
 
 /// A decision, as it is told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToldDecision {
     /// When, in seconds since 1970.
     pub unix_seconds: f64,

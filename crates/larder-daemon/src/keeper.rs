@@ -18,6 +18,7 @@ use larder_io::{
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use utoipa::ToSchema;
 
 use crate::collector::{Collector, Silent, answered};
 use crate::config::CacheConfig;
@@ -34,7 +35,7 @@ const REST_MAX: Duration = Duration::from_secs(600);
 const PROVEN: Duration = Duration::from_secs(600);
 
 /// The cache device is in use again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Attached {
     /// Dirty blocks that are there again.
     pub dirty_blocks: u64,

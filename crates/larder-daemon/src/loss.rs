@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use larder_engine::SessionMark;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use utoipa::ToSchema;
 
 use crate::durable_file;
 use crate::units::HumanSize;
@@ -34,7 +35,7 @@ pub struct Loss {
 }
 
 /// What a volume lacks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VolumeLoss {
     /// Its name.
     pub volume: String,
@@ -45,7 +46,7 @@ pub struct VolumeLoss {
 }
 
 /// A range of a volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LostRange {
     /// First byte.
     pub offset: u64,

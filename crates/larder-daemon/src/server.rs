@@ -24,6 +24,7 @@ use signals::Signals;
 use sockets::Sockets;
 
 pub use error::ServeError;
+pub(crate) use reload::Reloader;
 pub use reload::{ReloadError, Reloaded};
 pub use set::Set;
 

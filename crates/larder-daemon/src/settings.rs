@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use utoipa::ToSchema;
 
 use crate::config::{AllocatorChoice, Config, EPOCH_MAX, EPOCH_MIN, PolicyChoice, TenantConfig};
 use crate::durable_file;
@@ -63,7 +64,7 @@ pub struct SettingsFileError {
 }
 
 /// One setting, as it differs from the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Changed {
     /// The tenant; none for `[control]`.
     pub tenant: Option<String>,

@@ -4,12 +4,17 @@
 //! daemon. "Blocks" are blocks of the cache (`cache.block_bytes`); latencies are means since the start, in seconds, and
 //! `null` where nothing was measured.
 
+mod requests;
+
 use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub use requests::{LatencyOf, RequestsOfKind, TenantLatency, VolumeRequests};
 
 /// The whole object.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Status {
     /// Version of the daemon.
     pub version: String,
@@ -32,7 +37,7 @@ pub struct Status {
 }
 
 /// The cache device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CacheStatus {
     /// File or block device.
     pub path: String,
@@ -69,7 +74,7 @@ pub struct CacheStatus {
 }
 
 /// The health of the cache device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheState {
     /// No operation on it has failed.
@@ -92,7 +97,7 @@ impl CacheState {
 }
 
 /// One tenant.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TenantStatus {
     /// Its name.
     pub name: String,
@@ -143,6 +148,9 @@ pub struct TenantStatus {
     pub urd_blocks: u64,
     /// The size that the plain reuse distance of the last epoch asks for, in blocks; 0 likewise.
     pub trd_blocks: u64,
+    /// How long its guests' requests took.
+    #[serde(default)]
+    pub latency: TenantLatency,
     /// The last decision.
     pub decision: DecisionStatus,
     /// Its volumes, in the order of the configuration.
@@ -167,7 +175,7 @@ fn ratio(hits: u64, misses: u64) -> Option<f64> {
 }
 
 /// Writes to the SSD by cause, in blocks or in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SsdWrites {
     /// Copies of what was read from the backing.
     pub fill: u64,
@@ -208,7 +216,7 @@ impl AddAssign for SsdWrites {
 }
 
 /// What was decided for a tenant, and why.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DecisionStatus {
     /// The epoch at whose end it was decided, from 1; 0 for what the tenant started with.
     pub epoch: u64,
@@ -227,7 +235,7 @@ pub struct DecisionStatus {
 }
 
 /// One volume.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VolumeStatus {
     /// Its name, also that of its NBD export.
     pub name: String,
@@ -246,6 +254,9 @@ pub struct VolumeStatus {
     pub ublk_problem: Option<String>,
     /// Its size in bytes.
     pub size_bytes: u64,
+    /// What its guests have asked.
+    #[serde(default)]
+    pub requests: VolumeRequests,
     /// Mean time of a read from the backing.
     pub backing_read_latency_seconds: Option<f64>,
     /// Mean time of a write to the backing.
@@ -289,7 +300,7 @@ pub struct VolumeStatus {
 }
 
 /// Whether a volume is served.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VolumeState {
     /// It is.
@@ -323,6 +334,7 @@ mod tests {
             ublk: Some("/dev/larder/db-root".into()),
             ublk_problem: None,
             size_bytes: 1 << 30,
+            requests: VolumeRequests::default(),
             backing_read_latency_seconds: Some(0.006),
             backing_write_latency_seconds: None,
             state: VolumeState::Ok,
@@ -370,6 +382,7 @@ mod tests {
             backing_errors: 0,
             urd_blocks: 2,
             trd_blocks: 5,
+            latency: TenantLatency::default(),
             decision,
             volumes: vec![volume],
         };

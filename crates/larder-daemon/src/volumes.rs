@@ -6,8 +6,9 @@ use std::time::Duration;
 use larder_io::{DrainCommand, Handle, HandleError, Told, VolumeError, VolumeInfo, VolumeSnapshot};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use utoipa::ToSchema;
 
-use crate::collector::{Collector, Silent, answered};
+use crate::collector::{Collector, Observed, Silent, answered};
 use crate::control::{Draining, Refusal};
 use crate::exported::Exported;
 use crate::hosted::VolumePlace;
@@ -20,7 +21,7 @@ const QUIET_WITHIN: Duration = Duration::from_secs(10);
 pub const HOLD_MAX: Duration = Duration::from_secs(3600);
 
 /// A volume has grown.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Resized {
     /// Its size before, in bytes.
     pub from_bytes: u64,
@@ -31,14 +32,14 @@ pub struct Resized {
 }
 
 /// A volume goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Thawed {
     /// It was quiet all the time until now: a snapshot taken meanwhile is whole.
     pub was_quiet: bool,
 }
 
 /// Something was done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Done {}
 
 /// A step of a migration.
@@ -145,6 +146,14 @@ pub struct Volumes<C> {
     migrations: Arc<Migrations>,
 }
 
+/// Those of the same daemon.
+impl<C> Clone for Volumes<C> {
+    fn clone(&self) -> Self {
+        let (collector, migrations) = (Arc::clone(&self.collector), Arc::clone(&self.migrations));
+        Self { collector, exported: self.exported.clone(), migrations }
+    }
+}
+
 impl<C> Volumes<C> {
     /// Those of this daemon.
     pub fn new(collector: Arc<Collector<C>>, exported: Exported, migrations: Arc<Migrations>) -> Self {
@@ -156,12 +165,20 @@ impl<C> Volumes<C> {
     /// # Errors
     /// When a reactor does not answer within a second.
     pub fn status(&self) -> Result<Status, Silent> {
-        let mut status = self.collector.status()?;
-        for volume in status.tenants.iter_mut().flat_map(|tenant| &mut tenant.volumes) {
+        Ok(self.observe()?.status)
+    }
+
+    /// The status now, with what it was made of.
+    ///
+    /// # Errors
+    /// When a reactor does not answer within a second.
+    pub fn observe(&self) -> Result<Observed, Silent> {
+        let mut observed = self.collector.observe()?;
+        for volume in observed.status.tenants.iter_mut().flat_map(|tenant| &mut tenant.volumes) {
             volume.migrating = self.migrations.has(&volume.name);
             self.exported.tell(volume);
         }
-        Ok(status)
+        Ok(observed)
     }
 
     /// Have dirty blocks of a tenant or a volume written back, or no longer.

@@ -15,5 +15,5 @@ pub mod vhost;
 
 pub use front::{ExportCommand, Exports};
 pub use group::group_id;
-pub use listener::{BindError, ListenAddress, Listener, bind, bind_for_group};
+pub use listener::{BindError, ListenAddress, Listener, bind, bind_for_group, bind_with_mode};
 pub use users::Users;

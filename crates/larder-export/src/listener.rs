@@ -154,6 +154,14 @@ impl Listener {
         &self.address
     }
 
+    /// Another descriptor of the socket. The file of a Unix socket goes with the listener.
+    ///
+    /// # Errors
+    /// When the process has no more descriptors.
+    pub fn try_clone_socket(&self) -> io::Result<OwnedFd> {
+        self.socket.try_clone()
+    }
+
     /// The socket, and what has to live as long as it is used.
     pub(crate) fn into_parts(self) -> (OwnedFd, Option<SocketFile>) {
         (self.socket, self.file)
@@ -205,13 +213,26 @@ pub fn bind(address: &ListenAddress) -> Result<Listener, BindError> {
 /// # Errors
 /// As [`bind`], and when the socket cannot be given to the group.
 pub fn bind_for_group(address: &ListenAddress, group: Option<u32>) -> Result<Listener, BindError> {
+    bind_with_mode(address, group, MODE)
+}
+
+/// The same with another mode of a Unix socket.
+///
+/// # Errors
+/// As [`bind_for_group`].
+pub fn bind_with_mode(address: &ListenAddress, group: Option<u32>, mode: u32) -> Result<Listener, BindError> {
     match address {
-        ListenAddress::Unix(path) => bind_unix(address, path, group),
+        ListenAddress::Unix(path) => bind_unix(address, path, group, mode),
         ListenAddress::Tcp(tcp) => bind_tcp(address, *tcp),
     }
 }
 
-fn bind_unix(address: &ListenAddress, path: &Path, group: Option<u32>) -> Result<Listener, BindError> {
+fn bind_unix(
+    address: &ListenAddress,
+    path: &Path,
+    group: Option<u32>,
+    mode: u32,
+) -> Result<Listener, BindError> {
     let failed = |error| BindError::from_system(address, error);
     let name = SockAddr::unix(path).map_err(|_| BindError::PathTooLong { address: address.clone() })?;
     remove_stale(address, path)?;
@@ -226,7 +247,7 @@ fn bind_unix(address: &ListenAddress, path: &Path, group: Option<u32>) -> Result
             source,
         })?;
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(MODE)).map_err(failed)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
     socket.listen(BACKLOG).map_err(failed)?;
     Ok(Listener { address: address.clone(), socket: socket.into(), file: Some(file) })
 }

@@ -228,6 +228,7 @@ mod tests {
             ublk: None,
             ublk_problem: None,
             size_bytes: 1 << 20,
+            requests: Default::default(),
             backing_read_latency_seconds: None,
             backing_write_latency_seconds: None,
             state,

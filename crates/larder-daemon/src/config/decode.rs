@@ -10,11 +10,12 @@ use larder_engine::{CachingSpec, DirtyLimits};
 use larder_export::ListenAddress;
 use larder_policy::spec::{AdmissionSpec, PolicySpec, SpecError};
 
+use super::api;
 use super::error::Complaint;
 use super::reader::{Field, Source, Table, Unique};
 use super::{
-    AllocatorChoice, BackingConfig, CacheConfig, Config, ControlConfig, DEFAULT_CONTROL_SOCKET, EPOCH_MAX,
-    EPOCH_MIN, GoalsConfig, NAME_BYTES_MAX, PolicyChoice, REACTORS_MAX, SocketGroup, TENANTS_MAX,
+    AllocatorChoice, ApiConfig, BackingConfig, CacheConfig, Config, ControlConfig, DEFAULT_CONTROL_SOCKET,
+    EPOCH_MAX, EPOCH_MIN, GoalsConfig, NAME_BYTES_MAX, PolicyChoice, REACTORS_MAX, SocketGroup, TENANTS_MAX,
     TenantConfig, UNIX_PATH_BYTES_MAX, VOLUMES_MAX, VolumeConfig,
 };
 use crate::units::ExactSize;
@@ -29,7 +30,7 @@ const CACHE_BLOCKS_MAX: u64 = u32::MAX as u64 - 15;
 pub(super) fn config(source: Source<'_>, base: &Path) -> Result<Config, Complaint> {
     let tree = source.parse()?;
     let root = Table::root(source, &tree);
-    root.allow_only(&["cache", "control", "tenant"])?;
+    root.allow_only(&["cache", "control", "api", "tenant"])?;
     let Some(cache_table) = root.table("cache", "[cache]")? else {
         return Err(root.complain("[cache] is missing", "add [cache] with the keys path and size"));
     };
@@ -39,10 +40,11 @@ pub(super) fn config(source: Source<'_>, base: &Path) -> Result<Config, Complain
         None => control_default(),
     };
     let mut rules = Rules::new(base, &cache, &control);
+    let api = root.table("api", "[api]")?.map(|table| rules.api(&table)).transpose()?;
     let tables = root.tables("tenant", "[[tenant]]")?;
     let tenants = tables.iter().map(|table| rules.tenant(table)).collect::<Result<Vec<_>, _>>()?;
     rules.all(&root, &tenants)?;
-    Ok(Config { cache, control, tenants })
+    Ok(Config { cache, control, api, tenants })
 }
 
 fn cache(table: &Table<'_>, base: &Path) -> Result<CacheConfig, Complaint> {
@@ -161,7 +163,7 @@ fn reactors(field: &Field<'_, u32>, keep: bool) -> Result<u32, Complaint> {
 }
 
 /// A group by its name, or by its number in digits. The highest number means "none" to the system.
-fn socket_group(field: &Field<'_, &str>) -> Result<SocketGroup, Complaint> {
+pub(super) fn socket_group(field: &Field<'_, &str>) -> Result<SocketGroup, Complaint> {
     let digits = !field.value.is_empty() && field.value.bytes().all(|byte| byte.is_ascii_digit());
     match field.value.parse() {
         Ok(number) if digits && number < u32::MAX => Ok(SocketGroup::Number(number)),
@@ -189,7 +191,7 @@ fn epoch(field: &Field<'_, Duration>) -> Result<Duration, Complaint> {
 }
 
 /// A path that is not empty, taken from the directory of the configuration.
-fn path(field: &Field<'_, &str>, base: &Path) -> Result<PathBuf, Complaint> {
+pub(super) fn path(field: &Field<'_, &str>, base: &Path) -> Result<PathBuf, Complaint> {
     if field.value.is_empty() || field.value.contains('\0') {
         return Err(field.complain("this is no path", "write the path of a file or a device"));
     }
@@ -198,7 +200,7 @@ fn path(field: &Field<'_, &str>, base: &Path) -> Result<PathBuf, Complaint> {
 }
 
 /// A path that a unix socket can be bound to.
-fn socket_path(field: &Field<'_, &str>, base: &Path) -> Result<PathBuf, Complaint> {
+pub(super) fn socket_path(field: &Field<'_, &str>, base: &Path) -> Result<PathBuf, Complaint> {
     let path = path(field, base)?;
     let bytes = path.as_os_str().len();
     if bytes > UNIX_PATH_BYTES_MAX {
@@ -321,6 +323,7 @@ struct Rules<'c> {
     base: &'c Path,
     cache: &'c CacheConfig,
     control: &'c ControlConfig,
+    api_socket: Option<PathBuf>,
     tenant_names: Unique,
     volume_names: Unique,
     backings: Unique,
@@ -340,6 +343,7 @@ impl<'c> Rules<'c> {
             base,
             cache,
             control,
+            api_socket: None,
             tenant_names,
             volume_names,
             backings,
@@ -347,6 +351,16 @@ impl<'c> Rules<'c> {
             protocols,
             quota_bytes,
         }
+    }
+
+    fn api(&mut self, table: &Table<'_>) -> Result<ApiConfig, Complaint> {
+        let api = api::api(table, self.base)?;
+        // The default cannot be in the way of anything but a path that somebody chose, which is then refused.
+        if let Some(field) = table.string("socket")? {
+            self.not_ours(&api.socket, &field)?;
+        }
+        self.api_socket = Some(api.socket.clone());
+        Ok(api)
     }
 
     fn tenant(&mut self, table: &Table<'_>) -> Result<TenantConfig, Complaint> {
@@ -455,10 +469,11 @@ impl<'c> Rules<'c> {
         Ok(backing)
     }
 
-    /// Refuse a path that already means the cache device or the control socket.
+    /// Refuse a path that already means the cache device, the control socket or the API's.
     fn not_ours(&self, path: &Path, field: &Field<'_, &str>) -> Result<(), Complaint> {
         let taken = [(&self.cache.path, "the cache device"), (&self.control.socket, "the control socket")];
-        match taken.iter().find(|(ours, _)| *ours == path) {
+        let api = self.api_socket.as_ref().map(|path| (path, "the API's socket"));
+        match taken.iter().chain(&api).find(|(ours, _)| *ours == path) {
             Some((_, what)) => {
                 Err(field.complain(format!("{} is {what}", path.display()), "use another path"))
             }

@@ -317,7 +317,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         }
         let volumes = tenants.iter_mut().flat_map(|tenant| &mut tenant.volumes);
         volumes.for_each(|volume| volume.ordered &= cache.keep);
-        Config { cache, control, tenants }
+        Config { cache, control, api: None, tenants }
     })
 }
 

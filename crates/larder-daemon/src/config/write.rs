@@ -8,13 +8,13 @@ use super::{Config, GoalsConfig, TenantConfig, VolumeConfig};
 use crate::units::{ExactDuration, ExactSize};
 
 /// A string as a TOML literal.
-fn quoted(text: impl fmt::Display) -> toml::Value {
+pub(super) fn quoted(text: impl fmt::Display) -> toml::Value {
     toml::Value::String(text.to_string())
 }
 
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cache, control, tenants } = self;
+        let Self { cache, control, api, tenants } = self;
         writeln!(f, "[cache]")?;
         writeln!(f, "path = {}", quoted(cache.path.display()))?;
         writeln!(f, "size = \"{}\"", ExactSize(cache.size_bytes))?;
@@ -36,6 +36,7 @@ impl fmt::Display for Config {
         if let Some(path) = &control.loss_file {
             writeln!(f, "loss_file = {}", quoted(path.display()))?;
         }
+        api.iter().try_for_each(|api| write!(f, "{api}"))?;
         tenants.iter().try_for_each(|tenant| write_tenant(f, tenant))
     }
 }

@@ -24,6 +24,9 @@ impl Difference {
         if now.control != wanted.control {
             return Err("[control]".into());
         }
+        if now.api != wanted.api {
+            return Err("[api]".into());
+        }
         let mut found = Self::default();
         for tenant in &wanted.tenants {
             match now.tenants.iter().find(|known| known.name == tenant.name) {

@@ -8,6 +8,7 @@ use larder_export::BindError;
 use larder_io::{BackingError, CacheError, OpenError, ReactorError, UnfinishedDevice};
 use thiserror::Error;
 
+use crate::api::ApiSetupError;
 use crate::control_socket;
 use crate::loss::{Loss, LossError, VolumeLoss};
 use crate::migration::MigrationError;
@@ -75,9 +76,17 @@ pub enum ServeError {
     /// The control socket cannot be had.
     #[error(transparent)]
     Control(#[from] control_socket::BindError),
-    /// `control.socket_group` names no group.
-    #[error("control.socket_group: this host has no group \"{0}\"")]
-    UnknownGroup(String),
+    /// The HTTP API cannot be had.
+    #[error(transparent)]
+    Api(#[from] ApiSetupError),
+    /// `socket_group` names no group.
+    #[error("{section}.socket_group: this host has no group \"{name}\"")]
+    UnknownGroup {
+        /// Where it stands.
+        section: &'static str,
+        /// What it names.
+        name: String,
+    },
     /// A reactor does not start, or does not end well.
     #[error(transparent)]
     Reactor(#[from] ReactorError),
@@ -121,7 +130,8 @@ impl ServeError {
             Self::Quotas(_) => "lower a quota by a block, or let the daemon create the cache file".into(),
             Self::Listen(error) => error.remedy(),
             Self::Control(error) => error.help(),
-            Self::UnknownGroup(name) => {
+            Self::Api(error) => error.help(),
+            Self::UnknownGroup { name, .. } => {
                 format!("choose one that `getent group` lists, or create it: groupadd --system {name}")
             }
             Self::Reactor(ReactorError::Ring(_)) => {

@@ -15,6 +15,7 @@ use larder_export::{ExportCommand, Listener, bind_for_group};
 use larder_io::{DrainCommand, Handle, HandleError, NewTenant, NewVolume, VolumeError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use utoipa::ToSchema;
 
 use super::ServeError;
 use super::checked;
@@ -35,7 +36,7 @@ const UBLK_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What has come of reading the configuration again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Reloaded {
     /// Volumes that were added.
     pub added: Vec<String>,
@@ -195,7 +196,12 @@ impl Reloader {
             TenantConfig { volumes: tenant.volumes.clone(), ..said.clone() }
         };
         let tenants = served.tenants.iter().map(tenant).collect();
-        Config { cache: served.cache.clone(), control: file.control.clone(), tenants }
+        Config {
+            cache: served.cache.clone(),
+            control: file.control.clone(),
+            api: served.api.clone(),
+            tenants,
+        }
     }
 
     /// Read the file, and serve what it says: as far as that goes without waiting for backings.

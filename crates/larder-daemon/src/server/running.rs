@@ -18,6 +18,7 @@ use super::reload::Reloader;
 use super::sockets::Sockets;
 use crate::actuator::{Actuator, Arrangement, Step};
 use crate::analyzer::{Analyzer, AnalyzerHandle};
+use crate::api::{ApiServer, Services};
 use crate::collector::Collector;
 use crate::config::{Config, VolumeConfig};
 use crate::control::{Refusal, Request};
@@ -51,6 +52,7 @@ pub(super) struct Running {
     analyzer_handle: AnalyzerHandle,
     reloader: Arc<Reloader>,
     control: ControlServer,
+    api: Option<ApiServer>,
     /// Looks after the cache device, and holds the lock on it.
     keeper: KeeperThread,
     blocks: u32,
@@ -66,7 +68,7 @@ impl Running {
         checked: Checked,
         file: (Config, Settings),
     ) -> Result<Self, ServeError> {
-        let Sockets { nbd, vhost, control } = Sockets::bind(config)?;
+        let Sockets { nbd, vhost, control, api } = Sockets::bind(config)?;
         let count = placement::reactor_count(config);
         let places = placement::in_turn(config.tenants.len(), count);
         let (handles, inboxes) = mailboxes(count)?;
@@ -111,6 +113,22 @@ impl Running {
             analyzer_handle.clone(),
             file,
         ));
+        let api = api.map(|api| {
+            api.serve(Services {
+                collector: Arc::clone(&collector),
+                volumes: volumes.clone(),
+                keeper: keeper.clone(),
+                analyzer: analyzer_handle.clone(),
+                reloader: Arc::clone(&reloader),
+            })
+        });
+        let api = match api.transpose() {
+            Ok(api) => api,
+            Err(source) => {
+                stop(&collector.reactors, reactors)?;
+                return Err(ServeError::Os { action: "start the API's thread", source });
+            }
+        };
         let control = match control.serve(answers(
             &collector,
             keeper,
@@ -132,6 +150,7 @@ impl Running {
             analyzer_handle,
             reloader,
             control,
+            api,
             keeper: keeper_thread,
             blocks,
             data_bytes,
@@ -186,6 +205,7 @@ impl Running {
                 }
             }
         }
+        drop(self.api);
         drop(self.control);
         if stopped.is_ok() {
             tracing::info!("stopped");

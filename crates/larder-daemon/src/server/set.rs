@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::checked;
 use super::reload::{ReloadError, Reloader};
@@ -10,7 +11,7 @@ use crate::hosted::Hosted;
 use crate::settings::{Changed, SettingError, Settings};
 
 /// What has come of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Set {
     /// All that differs from the configuration file now.
     pub changed: Vec<Changed>,

@@ -3,7 +3,8 @@
 use larder_export::{ListenAddress, Listener, bind_for_group, group_id};
 
 use super::ServeError;
-use crate::config::{Config, SocketGroup, VolumeConfig};
+use crate::api::ApiListeners;
+use crate::config::{ApiConfig, Config, SocketGroup, VolumeConfig};
 use crate::control_socket::ControlSocket;
 
 /// All of them, listening. Dropped, they leave nothing behind.
@@ -13,6 +14,8 @@ pub(super) struct Sockets {
     /// For vhost-user: one for each volume that is served so, in the order of the configuration.
     pub vhost: Vec<Listener>,
     pub control: ControlSocket,
+    /// The HTTP API, where there is one.
+    pub api: Option<ApiListeners>,
 }
 
 impl Sockets {
@@ -27,21 +30,29 @@ impl Sockets {
         let nbd = addresses.into_iter().map(bind).collect::<Result<_, _>>()?;
         let own = config.volumes().filter_map(VolumeConfig::vhost_address);
         let vhost = own.map(|address| bind(&address)).collect::<Result<_, _>>()?;
-        Ok(Self { nbd, vhost, control: ControlSocket::bind(&config.control.socket, group)? })
+        let control = ControlSocket::bind(&config.control.socket, group)?;
+        let api = config.api.as_ref().map(|api| bind_api(api, group)).transpose()?;
+        Ok(Self { nbd, vhost, control, api })
     }
+}
+
+/// The API has a group of its own, or else that of the others.
+fn bind_api(config: &ApiConfig, group: Option<u32>) -> Result<ApiListeners, ServeError> {
+    let own = config.socket_group.as_ref().map(|group| number("api", group)).transpose()?;
+    Ok(ApiListeners::bind(config, own.or(group))?)
 }
 
 /// The number of the group that may use the sockets, if there is one.
 pub(super) fn group(config: &Config) -> Result<Option<u32>, ServeError> {
-    config.control.socket_group.as_ref().map(number).transpose()
+    config.control.socket_group.as_ref().map(|group| number("control", group)).transpose()
 }
 
-/// The number of a group.
-fn number(group: &SocketGroup) -> Result<u32, ServeError> {
+/// The number of the group that a section of the configuration names.
+fn number(section: &'static str, group: &SocketGroup) -> Result<u32, ServeError> {
     match group {
         SocketGroup::Number(number) => Ok(*number),
         SocketGroup::Name(name) => group_id(name)
             .map_err(|source| ServeError::Os { action: "look the socket group up", source })?
-            .ok_or_else(|| ServeError::UnknownGroup(name.clone())),
+            .ok_or_else(|| ServeError::UnknownGroup { section, name: name.clone() }),
     }
 }

@@ -9,6 +9,7 @@ pub mod disk;
 pub mod files;
 pub mod guest;
 pub mod hostile;
+pub mod http;
 pub mod kills;
 pub mod monitor;
 pub mod nbd;

@@ -9,7 +9,11 @@ use std::time::{Duration, Instant};
 use super::LIMIT;
 
 /// The Debian packages of the programs.
-const PACKAGES: [(&str, &str); 22] = [
+const PACKAGES: [(&str, &str); 26] = [
+    ("prometheus", "prometheus"),
+    ("promtool", "prometheus"),
+    ("openssl", "openssl"),
+    ("curl", "curl"),
     ("nbdinfo", "libnbd-bin"),
     ("nbdcopy", "libnbd-bin"),
     ("nbdfuse", "libnbd-bin"),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -13,6 +14,9 @@ use super::pattern;
 /// Bytes of a cache block in all tests.
 pub const BLOCK: u64 = 4096;
 
+/// What opens the API over TCP.
+pub const TOKEN: &str = "a-token-for-tests-only";
+
 /// Bytes in a MiB.
 pub const MIB: u64 = 1 << 20;
 
@@ -22,6 +26,7 @@ pub struct Setup {
     cache_size: String,
     cache: String,
     control: String,
+    api: String,
     tenants: String,
 }
 
@@ -39,8 +44,8 @@ impl Setup {
     fn within(place: &Path, cache_size: &str) -> Self {
         let folder =
             tempfile::Builder::new().prefix("larder-").tempdir_in(place).expect("a temporary folder");
-        let (cache, control, tenants) = Default::default();
-        Self { folder, cache_size: cache_size.into(), cache, control, tenants }
+        let (cache, control, api, tenants) = Default::default();
+        Self { folder, cache_size: cache_size.into(), cache, control, api, tenants }
     }
 
     /// The cache is cold at each start.
@@ -72,6 +77,21 @@ impl Setup {
     pub fn control(mut self, line: &str) -> Self {
         self.control += &format!("{line}\n");
         self
+    }
+
+    /// The HTTP API on its unix socket ([`Setup::api_socket`]); `keys` are further lines of `[api]`.
+    pub fn api(mut self, keys: &str) -> Self {
+        self.api = format!("[api]\nsocket = \"{}\"\n{keys}\n", self.api_socket().display());
+        self
+    }
+
+    /// The API on TCP besides, for who brings [`TOKEN`]; where it listens.
+    pub fn api_on_tcp(self) -> (Self, SocketAddr) {
+        let (address, token) = (free_tcp_address(), self.path("token"));
+        fs::write(&token, format!("{TOKEN}\n")).expect("a token in the test's folder");
+        fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("a mode");
+        let keys = format!("listen = \"{address}\"\ntoken_file = \"{}\"", token.display());
+        (self.api(&keys), address)
     }
 
     /// A tenant; `keys` are lines of its table. Its volumes follow.
@@ -190,15 +210,21 @@ impl Setup {
         self.path("control.sock")
     }
 
+    /// The unix socket of the HTTP API.
+    pub fn api_socket(&self) -> PathBuf {
+        self.path("api.sock")
+    }
+
     /// Write `larder.toml`, and give its path.
     pub fn write_config(&self) -> PathBuf {
         let text = format!(
-            "[cache]\npath = \"{}\"\nsize = \"{}\"\n{}\n[control]\nsocket = \"{}\"\n{}{}",
+            "[cache]\npath = \"{}\"\nsize = \"{}\"\n{}\n[control]\nsocket = \"{}\"\n{}{}{}",
             self.cache().display(),
             self.cache_size,
             self.cache,
             self.control_socket().display(),
             self.control,
+            self.api,
             self.tenants,
         );
         let path = self.path("larder.toml");

@@ -6,6 +6,7 @@
 mod common;
 
 mod allocators;
+mod api;
 mod cache_failure;
 mod caching;
 mod clients;
@@ -22,6 +23,7 @@ mod killed_fio;
 mod killed_wb;
 mod known_answers;
 mod malformed;
+mod metrics;
 mod migration;
 mod nbd_backing;
 mod nbdsh;

@@ -430,7 +430,7 @@ help: add nbd = "unix:/run/larder/NAME.sock", vhost_user = "/run/larder/NAME.vho
     (
         r#"[cache]"#,
         r#"cache = 1"#,
-        r#"larder.toml:3: unknown key "path" at the top level; known keys are cache, control, tenant
+        r#"larder.toml:3: unknown key "path" at the top level; known keys are cache, control, api, tenant
   |
 3 | path = "/var/lib/larder/cache.img"   # a file or a block device
   | ^^^^
@@ -439,7 +439,7 @@ help: correct the key or remove the line"#,
     (
         r#"[cache]"#,
         r#"[cash]"#,
-        r#"larder.toml:2: unknown key "cash" at the top level; known keys are cache, control, tenant
+        r#"larder.toml:2: unknown key "cash" at the top level; known keys are cache, control, api, tenant
   |
 2 | [cash]
   |  ^^^^
