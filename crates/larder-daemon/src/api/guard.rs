@@ -1,5 +1,6 @@
 //! The token: over TCP every request brings it (`Authorization: Bearer …`), or is refused before anything else of it is looked at.
 
+use std::fmt;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -17,6 +18,13 @@ pub(super) const TOKEN_BYTES_MIN: usize = 16;
 /// What a client has to know.
 #[derive(Clone)]
 pub(super) struct Token(Arc<[u8]>);
+
+/// It is a secret, also in logs.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
 
 impl Token {
     /// A token that is long enough, and can stand in a header; else `None`.
