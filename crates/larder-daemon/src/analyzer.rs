@@ -419,7 +419,7 @@ mod tests {
 
     fn record(tenant: u16, block: u64) -> MonitorRecord {
         let (tenant, volume) = (TenantId(tenant), VolumeId(0));
-        MonitorRecord { tenant, volume, kind: RequestKind::Read, offset: block * 4096, len: 4096 }
+        MonitorRecord { time_ns: 0, tenant, volume, kind: RequestKind::Read, offset: block * 4096, len: 4096 }
     }
 
     fn place(reactor: usize, tenant: u16) -> Place {

@@ -64,13 +64,15 @@ pub enum Request {
         /// How far it is.
         step: MigrationStep,
     },
+    /// The requests to these tenants and volumes, to all where there are none, as they come: see [`crate::record::lines`].
+    Record(Vec<String>),
 }
 
 impl Request {
     /// The words that a request may begin with.
     pub const WORDS: &str = "status, flush NAME, drain NAME, undrain NAME, lost VOLUME, attach, reload, \
          set control|tenant=TENANT KEY=VALUE…, differences, decisions TENANT, resize VOLUME, quiesce SECONDS VOLUME, thaw VOLUME, \
-         migrate-prepare VOLUME, migrate-complete VOLUME, migrate-abort VOLUME";
+         migrate-prepare VOLUME, migrate-complete VOLUME, migrate-abort VOLUME, record [NAME …]";
 
     /// A request of a line; `None` where it is none.
     pub fn parse(line: &str) -> Option<Self> {
@@ -82,6 +84,7 @@ impl Request {
                 "attach" => Some(Self::Attach),
                 "reload" => Some(Self::Reload),
                 "differences" => Some(Self::Differences),
+                "record" => Some(Self::Record(Vec::new())),
                 _ => None,
             },
             Some(("decisions", name)) => Some(Self::Decisions(name.to_owned())),
@@ -102,6 +105,9 @@ impl Request {
                     name: name.to_owned(),
                     hold: Duration::from_secs(seconds.parse().ok()?),
                 })
+            }
+            Some(("record", names)) => {
+                Some(Self::Record(names.split_whitespace().map(str::to_owned).collect()))
             }
             Some(("thaw", name)) => Some(Self::Thaw(name.to_owned())),
             Some(("migrate-prepare", name)) => migrate(name, MigrationStep::Prepare),
@@ -171,6 +177,9 @@ pub enum Refusal {
         "volume \"{0}\" is being migrated: nothing of it may become dirty before `larder volume migrate complete` or `abort`"
     )]
     Migrating(String),
+    /// Nobody else can record.
+    #[error("too many recordings are under way")]
+    Recordings,
     /// A reactor does not take commands.
     #[error("a reactor does not take commands: {0}")]
     Reactor(#[from] HandleError),
@@ -218,6 +227,7 @@ fn words(how: DrainCommand) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::lines::request_line;
 
     #[test]
     fn lines_are_understood_as_they_are_made() {
@@ -246,6 +256,9 @@ mod tests {
             [Request::parse("set control"), Request::parse("set a x=1"), Request::parse("set control x")],
             [None, None, None]
         );
+        let names = vec!["a".to_owned(), "b/c".to_owned()];
+        assert_eq!(Request::parse(&request_line(&names)), Some(Request::Record(names)));
+        assert_eq!(Request::parse(&request_line(&[])), Some(Request::Record(Vec::new())));
         assert_eq!(Request::parse("status"), Some(Request::Status));
         assert_eq!(
             [Request::parse("dance"), Request::parse("drain"), Request::parse("status x")],

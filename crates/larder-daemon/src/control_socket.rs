@@ -36,8 +36,22 @@ const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// Who may connect: the owner and the group.
 const MODE: u32 = 0o660;
 
-/// Answers a request line (without its end) with a JSON document; `None` where the request is unknown.
-pub type Answer = dyn Fn(&str) -> Option<String> + Send + Sync;
+/// What a client gets.
+pub enum Reply {
+    /// A JSON document.
+    Document(String),
+    /// What this writes; it has the client for as long as it takes, and sets its own limits.
+    Stream(Box<dyn FnOnce(UnixStream) -> io::Result<()>>),
+}
+
+impl From<String> for Reply {
+    fn from(document: String) -> Self {
+        Self::Document(document)
+    }
+}
+
+/// Answers a request line (without its end); `None` where the request is unknown.
+pub type Answer = dyn Fn(&str) -> Option<Reply> + Send + Sync;
 
 /// Why the control socket could not be had.
 #[derive(Debug, Error)]
@@ -241,7 +255,11 @@ impl Drop for Seat {
 /// One request, one answer.
 fn serve_client(mut stream: UnixStream, answer: &Answer) -> io::Result<()> {
     let line = read_line(&mut stream, Instant::now() + TIMEOUT)?;
-    let mut text = answer(&line).unwrap_or_else(|| unknown(&line));
+    let mut text = match answer(&line) {
+        Some(Reply::Stream(stream_to)) => return stream_to(stream),
+        Some(Reply::Document(text)) => text,
+        None => unknown(&line),
+    };
     text.push('\n');
     write_all(&mut stream, text.as_bytes(), Instant::now() + TIMEOUT)
 }
@@ -337,16 +355,24 @@ pub fn ask(path: &Path, request: &str) -> Result<String, AskError> {
 /// # Errors
 /// When nobody listens there, or no answer comes.
 pub fn ask_within(patience: Duration, path: &Path, request: &str) -> Result<String, AskError> {
-    let mut stream = UnixStream::connect(path)
-        .map_err(|source| AskError::Unreachable { path: path.to_owned(), source })?;
-    let mut exchange = || {
-        write_all(&mut stream, format!("{request}\n").as_bytes(), Instant::now() + TIMEOUT)?;
+    let stream = connect(path, request)?;
+    let exchange = || {
         stream.set_read_timeout(Some(patience))?;
         let mut answer = String::new();
         (&stream).take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
         if answer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(answer) }
     };
     exchange().map_err(|source| AskError::NoAnswer { path: path.to_owned(), source })
+}
+
+/// A connection on which a request has been made.
+pub(crate) fn connect(path: &Path, request: &str) -> Result<UnixStream, AskError> {
+    let mut stream = UnixStream::connect(path)
+        .map_err(|source| AskError::Unreachable { path: path.to_owned(), source })?;
+    let line = format!("{request}\n");
+    write_all(&mut stream, line.as_bytes(), Instant::now() + TIMEOUT)
+        .map_err(|source| AskError::NoAnswer { path: path.to_owned(), source })?;
+    Ok(stream)
 }
 
 /// True where a daemon answers on a control socket within a moment.
@@ -365,7 +391,11 @@ mod tests {
     use super::*;
 
     fn server(path: &Path) -> ControlServer {
-        let answer = |line: &str| (line == "status").then(|| "{}".to_owned());
+        let answer = |line: &str| match line {
+            "status" => Some("{}".to_owned().into()),
+            "stream" => Some(Reply::Stream(Box::new(|mut stream| stream.write_all(b"one\ntwo\n")))),
+            _ => None,
+        };
         ControlSocket::bind(path, None).expect("bind").serve(Arc::new(answer)).expect("serve")
     }
 
@@ -376,6 +406,7 @@ mod tests {
         let running = server(&path);
         assert_eq!(ask(&path, "status").expect("answer"), "{}\n");
         assert!(is_answered(&path));
+        assert_eq!(ask(&path, "stream").expect("lines"), "one\ntwo\n");
         assert!(ask(&path, "dance").expect("answer").contains("unknown request"));
         assert_eq!(fs::metadata(&path).expect("socket").permissions().mode() & 0o777, MODE);
         drop(running);

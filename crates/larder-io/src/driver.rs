@@ -153,7 +153,7 @@ impl Driver {
         let flight = Flight { cookie, started_ns: self.now_ns, bytes, volume, kind, missed: false };
         let id = self.requests.insert(flight) as u32;
         self.guests.put(id, buffer);
-        self.monitor.record(self.volumes[volume.0 as usize].tenant, &asked);
+        self.monitor.record(self.volumes[volume.0 as usize].tenant, &asked, self.now_ns);
         self.engine.submit(Request { id: RequestId(id), volume, kind, offset, len, fua });
         self.act(lane);
     }

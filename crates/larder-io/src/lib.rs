@@ -50,7 +50,7 @@ pub use identity::backing_of;
 pub use mailbox::{
     AttachError, DrainCommand, Handle, HandleError, Inbox, NewTenant, NewVolume, Told, VolumeError, mailbox,
 };
-pub use monitor::{MONITOR_BATCH, MonitorRecord, MonitorSink};
+pub use monitor::{MONITOR_BATCH, MonitorRecord, MonitorSink, monitor_clock_ns};
 pub use nbd_backing::{NbdBacking, NbdError, NbdErrorKind};
 pub use plain_disk::{DiskEnd, DiskRequest, PlainDisk};
 pub use reactor::{ReactorBuilder, ReactorConfig, ReactorError, ReactorThread};

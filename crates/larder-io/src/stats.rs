@@ -91,6 +91,8 @@ pub struct ReactorSnapshot {
     pub buffer_bytes: usize,
     /// Requests that the monitor could not hand on, since its receiver was behind.
     pub monitor_dropped: u64,
+    /// The moment of this, on the clock of the monitors' records: those of earlier requests have been handed on, and later ones will have no earlier time.
+    pub monitor_clock_ns: u64,
 }
 
 /// Requests that have ended well, and the nanoseconds that they took together.

@@ -12,6 +12,7 @@ use crate::plan;
 use crate::replay;
 use crate::reproduce;
 use crate::simulate;
+use crate::trace::record;
 
 /// A host-side SSD cache for the disks of virtual machines and containers.
 #[derive(Debug, Parser)]
@@ -77,6 +78,11 @@ pub enum Command {
     /// At the times of the trace, or with a number of requests outstanding. Latencies of reads and writes (mean, 50, 95, 99, 99.9 %, max), and how late requests
     /// were sent. What is on the target is lost if the trace writes, so that has to be agreed to.
     Replay(Box<replay::Options>),
+    /// Write the requests of a running daemon's guests to a file, as a trace for `larder analyze`, `simulate` and `replay`.
+    ///
+    /// From now on until --for, --max-requests or Ctrl-C; times are since the beginning. OUT appears when it is whole. Guests never wait for a recording: what comes too fast
+    /// for it is missing, counted, and an error at the end. Write-zeroes are recorded as discards, as a cache takes them.
+    Record(record::Options),
     /// Run the experiments of papers again, and hold their claims against what is found.
     Reproduce(reproduce::Options),
 }

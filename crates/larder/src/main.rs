@@ -66,6 +66,7 @@ fn run(cli: &Cli) -> Result<ExitCode, Problem> {
             log_to_stderr("warn")?;
             replay::run(options)
         }
+        Command::Record(options) => trace::record::run(options),
         Command::Reproduce(options) => reproduce::run(options),
     }?;
     Ok(ExitCode::SUCCESS)

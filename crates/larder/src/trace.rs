@@ -11,6 +11,7 @@ mod losses;
 mod merge;
 pub mod options;
 mod output;
+pub mod record;
 mod split;
 mod text;
 

@@ -17,6 +17,7 @@ use crate::config::{Config, TenantConfig};
 use crate::epoch::Standing;
 use crate::exported::{Exported, Reached};
 use crate::placement::Place;
+use crate::record::Recorders;
 
 /// Reactors to be.
 pub(super) struct ReactorPlan {
@@ -38,12 +39,13 @@ impl ReactorPlan {
         recovered: Option<&Recovered>,
         count: usize,
         analyzer: &Analyzer,
+        recorders: &Recorders,
     ) -> Result<Self, ServeError> {
         let pool = recovered.map_or_else(|| SharedPool::new(cache.blocks()), SharedPool::of_recovered);
         let builder = |index| {
             let config = ReactorConfig { name: format!("reactor-{index}"), ..ReactorConfig::default() };
             let mut builder = ReactorBuilder::new(config, cache, pool.clone())?;
-            builder.monitor(analyzer.sink(index));
+            builder.monitor(recorders.tap(index, analyzer.sink(index)));
             Ok(builder)
         };
         let builders = (0..count).map(builder).collect::<Result<_, ServeError>>()?;

@@ -22,7 +22,7 @@ use crate::api::{ApiServer, Services};
 use crate::collector::Collector;
 use crate::config::{Config, VolumeConfig};
 use crate::control::{Refusal, Request};
-use crate::control_socket::{Answer, ControlServer};
+use crate::control_socket::{Answer, ControlServer, Reply};
 use crate::decisions::ToldDecisions;
 use crate::epoch::Report;
 use crate::exported::Exported;
@@ -31,6 +31,8 @@ use crate::keeper::{Keeper, KeeperHandle, KeeperThread};
 use crate::loss::Loss;
 use crate::migration::Migrations;
 use crate::placement::{self, Place};
+use crate::record::Recorders;
+use crate::record::session::Session;
 use crate::reports::reports;
 use crate::settings::Settings;
 use crate::units::HumanSize;
@@ -76,7 +78,8 @@ impl Running {
         let recovered = cache.take_recovered();
 
         let analyzer = Analyzer::default();
-        let mut plan = ReactorPlan::new(&cache, recovered.as_deref(), count, &analyzer)?;
+        let recorders = Recorders::default();
+        let mut plan = ReactorPlan::new(&cache, recovered.as_deref(), count, &analyzer, &recorders)?;
         plan.add_tenants(config, &places, checked.epochs.standings(), checked.backings, vhost)?;
         let warm = recovered.map(|recovered| open(&mut plan, &recovered, checked.volumes)).transpose()?;
         if checked.given_up {
@@ -135,6 +138,7 @@ impl Running {
             volumes,
             Arc::clone(&reloader),
             analyzer_handle.clone(),
+            recorders,
         )) {
             Ok(control) => control,
             Err(source) => {
@@ -331,10 +335,15 @@ fn answers(
     volumes: Volumes<ExportCommand>,
     reloader: Arc<Reloader>,
     analyzer: AnalyzerHandle,
+    recorders: Recorders,
 ) -> Arc<Answer> {
     let collector = Arc::clone(collector);
     Arc::new(move |line| {
-        Some(match Request::parse(line)? {
+        let document = match Request::parse(line)? {
+            Request::Record(names) => match Session::begin(&recorders, Arc::clone(&collector), names) {
+                Ok(session) => return Some(Reply::Stream(Box::new(|stream| session.run(stream)))),
+                Err(error) => refusal(&error),
+            },
             Request::Status => told(volumes.status()),
             Request::Drain { name, how } => told(volumes.drain(&name, how)),
             Request::Reload => match reloader.reload() {
@@ -361,7 +370,8 @@ fn answers(
                 Err(error) => refusal_with_help(&error, &error.help()),
                 attached => told(attached),
             },
-        })
+        };
+        Some(document.into())
     })
 }
 

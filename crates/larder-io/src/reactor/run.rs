@@ -51,8 +51,9 @@ pub(super) struct Reactor<F: Frontend> {
 }
 
 impl<F: Frontend> Reactor<F> {
-    pub fn new(frontend: F, cx: Context, inbox: Inbox<F::Command>, tenants: u16, spin: Duration) -> Self {
+    pub fn new(frontend: F, mut cx: Context, inbox: Inbox<F::Command>, tenants: u16, spin: Duration) -> Self {
         let began = cx.now;
+        cx.driver.monitor.set_began(began);
         Self {
             frontend,
             cx: ManuallyDrop::new(cx),
@@ -321,6 +322,7 @@ impl<F: Frontend> Reactor<F> {
             engine_memory_bytes: driver.engine.memory_bytes(),
             buffer_bytes: driver.pool.used_bytes(),
             monitor_dropped: driver.monitor.dropped(),
+            monitor_clock_ns: driver.monitor.clock_ns(driver.now_ns),
         }
     }
 

@@ -285,7 +285,8 @@ pub struct Part {
     pub range: Option<Range<u64>>,
 }
 
-fn written_format(text: &str) -> Result<Format, String> {
+/// A format that traces are written in.
+pub fn written_format(text: &str) -> Result<Format, String> {
     let written = TraceWriter::FORMATS;
     let found = text.parse().ok().filter(|format| written.contains(format));
     let names = || written.map(Format::as_str).join(", ");

@@ -28,6 +28,7 @@ mod migration;
 mod nbd_backing;
 mod nbdsh;
 mod ordered;
+mod record;
 mod reload;
 mod replay;
 mod restart;
