@@ -26,6 +26,7 @@ mod monitor;
 mod nbd_backing;
 pub mod offline;
 mod plain_disk;
+mod probe;
 mod reactor;
 mod requests;
 mod ring;
@@ -53,6 +54,7 @@ pub use mailbox::{
 pub use monitor::{MONITOR_BATCH, MonitorRecord, MonitorSink, monitor_clock_ns};
 pub use nbd_backing::{NbdBacking, NbdError, NbdErrorKind};
 pub use plain_disk::{DiskEnd, DiskRequest, PlainDisk};
+pub use probe::{refuses_direct, ring_works};
 pub use reactor::{ReactorBuilder, ReactorConfig, ReactorError, ReactorThread};
 pub use requests::{Latencies, RequestCount, RequestStats};
 pub use send_list::{SEND_HEADER_BYTES, SEND_SEGMENTS, SendList};

@@ -14,7 +14,7 @@ mod info;
 pub mod options;
 mod repair;
 mod restore;
-mod state;
+pub mod state;
 mod target;
 mod trouble;
 mod words;

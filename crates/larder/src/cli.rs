@@ -8,6 +8,7 @@ use crate::cache::options::CacheOptions;
 use crate::trace::options::TraceOptions;
 
 use crate::analyze;
+use crate::doctor;
 use crate::plan;
 use crate::replay;
 use crate::reproduce;
@@ -35,6 +36,10 @@ pub enum Command {
     Serve(Serve),
     /// Show what a running daemon does: sizes, hit ratios, SSD writes, decisions and their reasons.
     Status(Status),
+    /// Look at the configuration, the devices, the kernel, the permissions and the cache's state, and say what to mend.
+    ///
+    /// Each thing is ok, a warning (it works, and could be better or will not last), or a problem (something is not served). Nothing is written or started.
+    Doctor(doctor::Options),
     /// Have a running daemon write all dirty blocks of a tenant or a volume to their backings, and wait until they are durable there.
     ///
     /// Meanwhile writes go to backing and cache; then write-back goes on as before. Interrupted (Ctrl-C), the daemon goes on without telling.

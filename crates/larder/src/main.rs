@@ -6,6 +6,7 @@ mod block;
 mod cache;
 mod cli;
 mod decisions;
+mod doctor;
 mod drain;
 mod head;
 mod input;
@@ -50,6 +51,7 @@ fn run(cli: &Cli) -> Result<ExitCode, Problem> {
     match &cli.command {
         Command::Serve(options) => serve(options),
         Command::Status(options) => status::show(options),
+        Command::Doctor(options) => return doctor::run(options),
         Command::Flush(options) => return drain::flush(options),
         Command::Drain(options) => return drain::drain(options),
         Command::Reload(options) => reload::reload(options),

@@ -2,6 +2,7 @@
 
 mod analyze;
 mod cache;
+mod doctor;
 mod experiments;
 mod help;
 mod lab;
