@@ -18,6 +18,8 @@ use crate::status::{
     CacheState, CacheStatus, DecisionStatus, SsdWrites, Status, TenantLatency, TenantStatus, VolumeState,
     VolumeStatus,
 };
+use crate::wear::forecast::forecast;
+use crate::wear::{Known, SharedWear};
 
 /// How long a reactor may take to answer. It answers between two batches of operations.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -52,6 +54,8 @@ pub struct Collector<C> {
     view: SharedView,
     /// What a cache device that failed alone has.
     pub loss: SharedLoss,
+    /// What the SSD tells of its wear.
+    pub wear: SharedWear,
     started: Instant,
 }
 
@@ -64,6 +68,7 @@ impl<C> Collector<C> {
             blocks,
             view,
             loss: SharedLoss::default(),
+            wear: SharedWear::default(),
             started: Instant::now(),
         }
     }
@@ -97,6 +102,7 @@ impl<C> Collector<C> {
             snapshots: &snapshots,
             view: &self.view.get(),
             loss: loss.as_ref(),
+            wear: &self.wear.get(),
             uptime: self.started.elapsed(),
         };
         Ok(Observed { status: parts.status(), hosted, snapshots })
@@ -147,6 +153,7 @@ struct Parts<'a> {
     snapshots: &'a [ReactorSnapshot],
     view: &'a LoopView,
     loss: Option<&'a Loss>,
+    wear: &'a Known,
     uptime: Duration,
 }
 
@@ -204,6 +211,7 @@ impl Parts<'_> {
             warm_blocks: tenants.iter().map(|tenant| tenant.warm_blocks).sum(),
             ssd_write_bytes: written,
             loss_file: self.loss.map(|_| hosted.config.loss_file().display().to_string()),
+            wear: forecast(self.wear, cache.endurance.as_ref(), (written.total, self.uptime)),
         }
     }
 }
@@ -429,6 +437,7 @@ mod tests {
             snapshots,
             view: &view,
             loss: None,
+            wear: &Known::default(),
             uptime,
         }
         .status()

@@ -24,6 +24,8 @@ pub use error::{Complaint, ConfigError};
 pub use larder_export::ListenAddress;
 pub use larder_export::ublk::LINKS as UBLK_LINKS;
 
+use crate::wear::endurance::Endurance;
+
 /// Where the command looks when no configuration is named.
 pub const DEFAULT_CONFIG_PATH: &str = "/etc/larder/larder.toml";
 
@@ -68,7 +70,7 @@ pub struct Config {
 }
 
 /// `[cache]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CacheConfig {
     /// A file, created where absent, or a block device.
     pub path: PathBuf,
@@ -78,6 +80,8 @@ pub struct CacheConfig {
     pub block_bytes: u32,
     /// What is cached is kept over stops and crashes. One reactor serves such a cache.
     pub keep: bool,
+    /// How much may be written to the disk that it lies on, by its maker.
+    pub endurance: Option<Endurance>,
 }
 
 impl CacheConfig {

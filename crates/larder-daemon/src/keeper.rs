@@ -153,7 +153,7 @@ impl KeeperThread {
 impl<C: Send + 'static> Keeper<C> {
     /// A keeper for a daemon that is ready now.
     pub fn new(collector: Arc<Collector<C>>, cache: CacheDevice) -> Self {
-        let CacheConfig { path, size_bytes: size, block_bytes, keep: kept } =
+        let CacheConfig { path, size_bytes: size, block_bytes, keep: kept, .. } =
             collector.hosted.get().config.cache.clone();
         Self {
             spec: CacheSpec { path, size, block_bytes },

@@ -5,10 +5,12 @@
 //! steps, [`decisions`] has the last of them and what came, as the reactors tell in [`reports`]). [`collector`] puts the [`status`] together that the [`control_socket`] tells; [`control`] has what else it can be asked. [`api`] serves the same over HTTP, and [`metrics`] to Prometheus. [`hosted`] says who is here, [`exported`] how clients reach them.
 //! [`volumes`] is what can be done to one volume in use, [`migration`] which of them are leaving. [`keeper`] looks after a cache device that fails and comes back; [`loss`] is what it alone has.
 //! [`settings`] is what operators have changed while it runs. [`record`] hands guests' requests to who wants them as a trace.
+//! [`wear`] tells when the cache's SSD will be worn out, [`block_device`] which that is.
 
 pub mod actuator;
 pub mod analyzer;
 pub mod api;
+pub mod block_device;
 pub mod collector;
 pub mod config;
 pub mod control;
@@ -31,3 +33,4 @@ pub mod status;
 pub mod units;
 pub mod volumes;
 pub mod warm_start;
+pub mod wear;

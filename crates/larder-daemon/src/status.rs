@@ -13,6 +13,8 @@ use utoipa::ToSchema;
 
 pub use requests::{LatencyOf, RequestsOfKind, TenantLatency, VolumeRequests};
 
+use crate::wear::forecast::WearStatus;
+
 /// The whole object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Status {
@@ -71,6 +73,9 @@ pub struct CacheStatus {
     /// Where the device has failed: the file with the ranges of the volumes that it alone has; else `null`.
     #[serde(default)]
     pub loss_file: Option<String>,
+    /// How far the SSD under it is worn, and for how long it will last.
+    #[serde(default)]
+    pub wear: WearStatus,
 }
 
 /// The health of the cache device.
@@ -401,6 +406,7 @@ mod tests {
             warm_blocks: 900,
             ssd_write_bytes: SsdWrites::new(16_384, 20_480, 0, 512),
             loss_file: None,
+            wear: WearStatus::default(),
         };
         Status {
             version: "0.1.0".into(),

@@ -26,6 +26,7 @@ mod status;
 mod table;
 mod trace;
 mod volume;
+mod wear;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

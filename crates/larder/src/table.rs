@@ -1,7 +1,7 @@
 //! The status as tables for people, readable at 120 columns.
 
 use std::fmt::Write;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use larder_daemon::status::{CacheStatus, Status, TenantStatus, VolumeState, VolumeStatus};
@@ -9,6 +9,7 @@ use larder_daemon::units::{ExactDuration, HumanDuration, HumanSize};
 use larder_policy::spec::joined;
 
 use crate::number::grouped;
+use crate::wear;
 
 /// Columns used where stdout is no terminal.
 const WIDTH: u16 = 120;
@@ -61,6 +62,9 @@ fn head(status: &Status) -> String {
         );
     }
     let _ = writeln!(text, "{}", kept(cache));
+    if let Some(line) = wear::line(&cache.wear, SystemTime::now()) {
+        let _ = writeln!(text, "{line}");
+    }
     let _ = writeln!(text, "{}", memory(cache, status.analyzer_memory_bytes));
     if status.monitor_dropped > 0 {
         let _ =

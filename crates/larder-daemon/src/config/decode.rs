@@ -19,6 +19,7 @@ use super::{
     TenantConfig, UNIX_PATH_BYTES_MAX, VOLUMES_MAX, VolumeConfig,
 };
 use crate::units::ExactSize;
+use crate::wear::endurance::Endurance;
 
 const BLOCK_BYTES_DEFAULT: u32 = 4 << 10;
 const BLOCK_BYTES_MAX: u64 = 128 << 10;
@@ -48,7 +49,7 @@ pub(super) fn config(source: Source<'_>, base: &Path) -> Result<Config, Complain
 }
 
 fn cache(table: &Table<'_>, base: &Path) -> Result<CacheConfig, Complaint> {
-    table.allow_only(&["path", "size", "block_size", "keep"])?;
+    table.allow_only(&["path", "size", "block_size", "keep", "endurance"])?;
     let path = path(&table.required("path", "\"/var/lib/larder/cache.img\"")?, base)?;
     let block_bytes = match table.size("block_size")? {
         Some(field) => block_size(&field)?,
@@ -57,7 +58,18 @@ fn cache(table: &Table<'_>, base: &Path) -> Result<CacheConfig, Complaint> {
     let size = table.size("size")?.ok_or_else(|| table.missing("size", "\"2GiB\""))?;
     cache_size(&size, block_bytes.into())?;
     let keep = table.boolean("keep")?.unwrap_or(true);
-    Ok(CacheConfig { path, size_bytes: size.value, block_bytes, keep })
+    let endurance = table.string("endurance")?.map(|field| endurance(&field)).transpose()?;
+    Ok(CacheConfig { path, size_bytes: size.value, block_bytes, keep, endurance })
+}
+
+fn endurance(field: &Field<'_, &str>) -> Result<Endurance, Complaint> {
+    let wrong = |form| {
+        field.complain(
+            format!("\"{}\" is no endurance", field.value),
+            format!("write it as the disk's data sheet does: {form}"),
+        )
+    };
+    field.value.parse().map_err(wrong)
 }
 
 fn block_size(field: &Field<'_, u64>) -> Result<u32, Complaint> {

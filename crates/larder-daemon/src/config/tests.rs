@@ -8,6 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::wear::endurance::Rating;
 use complaints::{IN_THE_EXAMPLE, OF_WHOLE_TEXTS};
 
 const EXAMPLE: &str = r#"
@@ -124,7 +125,13 @@ fn what_is_left_out_has_its_default() {
     let config = Config::parse(Path::new("larder.toml"), Path::new("/etc/larder"), text).expect("valid");
     assert_eq!(
         config.cache,
-        CacheConfig { path: "/etc/larder/c".into(), size_bytes: 8192, block_bytes: 4096, keep: true }
+        CacheConfig {
+            path: "/etc/larder/c".into(),
+            size_bytes: 8192,
+            block_bytes: 4096,
+            keep: true,
+            endurance: None
+        }
     );
     let control = ControlConfig {
         socket: "/run/larder/larder.sock".into(),
@@ -272,12 +279,19 @@ fn name_tenant((index, (quota_bytes, write_policy, caching, volumes)): (usize, U
 }
 
 fn any_config() -> impl Strategy<Value = Config> {
-    let cache = (any_path(), 4_u32..1 << 20, 0_u32..6, any::<bool>());
-    let cache = cache.prop_map(|(path, units, shift, keep)| CacheConfig {
+    let cache = (any_path(), 4_u32..1 << 20, 0_u32..6, any::<bool>(), prop::option::of(1..5000_u32));
+    let cache = cache.prop_map(|(path, units, shift, keep, tenths)| CacheConfig {
         path,
         size_bytes: u64::from(units) * (512 << 10),
         block_bytes: 4096 << shift,
         keep,
+        endurance: tenths.map(|tenths| Endurance {
+            rating: match keep {
+                true => Rating::Terabytes(f64::from(tenths) / 10.0),
+                false => Rating::DriveWrites(f64::from(tenths) / 10.0),
+            },
+            years: f64::from(tenths),
+        }),
     });
     let group = prop_oneof![
         "[a-z][a-z0-9_ä'\"-]{0,12}".prop_map(SocketGroup::Name),

@@ -20,6 +20,9 @@ impl fmt::Display for Config {
         writeln!(f, "size = \"{}\"", ExactSize(cache.size_bytes))?;
         writeln!(f, "block_size = \"{}\"", ExactSize(cache.block_bytes.into()))?;
         writeln!(f, "keep = {}", cache.keep)?;
+        if let Some(endurance) = &cache.endurance {
+            writeln!(f, "endurance = \"{endurance}\"")?;
+        }
         writeln!(f, "\n[control]")?;
         writeln!(f, "socket = {}", quoted(control.socket.display()))?;
         if let Some(group) = &control.socket_group {

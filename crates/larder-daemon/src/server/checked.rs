@@ -178,7 +178,7 @@ fn lock(volume: &VolumeConfig, device: &FileDevice, free_by: Instant) -> Result<
 
 /// Check the cache device. Where one has failed before, it has to be that one, if it alone has data; and no clean block of it is trusted.
 fn cache_plan(config: &Config, loss: Option<Loss>, free_by: Instant) -> Result<CachePlan, ServeError> {
-    let CacheConfig { path, size_bytes: size, block_bytes, keep } = config.cache.clone();
+    let CacheConfig { path, size_bytes: size, block_bytes, keep, .. } = config.cache.clone();
     let spec = CacheSpec { path, size, block_bytes };
     let is_taken = |error: &CacheError| matches!(error, CacheError::InUse { .. });
     if let Some(loss) = loss {

@@ -37,6 +37,7 @@ use crate::reports::reports;
 use crate::settings::Settings;
 use crate::units::HumanSize;
 use crate::volumes::{VolumeRefusal, Volumes};
+use crate::wear::Watcher;
 
 /// How long reactors may take to finish what is in flight when the daemon stops: less than systemd waits (90 s).
 const STOP_WITHIN: Duration = Duration::from_secs(30);
@@ -57,6 +58,8 @@ pub(super) struct Running {
     api: Option<ApiServer>,
     /// Looks after the cache device, and holds the lock on it.
     keeper: KeeperThread,
+    /// Asks the SSD how far it is worn.
+    wear: Watcher,
     blocks: u32,
     data_bytes: u64,
 }
@@ -104,6 +107,16 @@ impl Running {
             Err(source) => {
                 stop(&collector.reactors, reactors)?;
                 return Err(ServeError::Os { action: "start the keeper of the cache device", source });
+            }
+        };
+        let wear = match Watcher::start(config.cache.path.clone(), collector.wear.clone()) {
+            Ok(watcher) => watcher,
+            Err(source) => {
+                stop(&collector.reactors, reactors)?;
+                return Err(ServeError::Os {
+                    action: "start the thread that looks at the SSD's wear",
+                    source,
+                });
             }
         };
         let migrations = Arc::new(checked.migrations);
@@ -156,6 +169,7 @@ impl Running {
             control,
             api,
             keeper: keeper_thread,
+            wear,
             blocks,
             data_bytes,
         })
@@ -198,6 +212,7 @@ impl Running {
     pub fn stop(self) -> Result<(), ServeError> {
         // No cache is taken by a reactor that is about to end.
         self.keeper.stop();
+        self.wear.stop();
         let stopped = stop(&self.collector.reactors, self.reactors);
         match &stopped {
             // It still has its sockets, and its sender to the analyzer.

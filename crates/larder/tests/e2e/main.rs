@@ -36,3 +36,4 @@ mod shutdown;
 mod status;
 mod ublk;
 mod volume_changes;
+mod wear;

@@ -41,7 +41,7 @@ help: use a shorter path, for example below /run/larder"#,
     (
         r#"size"#,
         r#"sise = "2GiB""#,
-        r#"larder.toml:4: unknown key "sise" in [cache]; known keys are path, size, block_size, keep
+        r#"larder.toml:4: unknown key "sise" in [cache]; known keys are path, size, block_size, keep, endurance
   |
 4 | sise = "2GiB"
   | ^^^^
@@ -235,6 +235,15 @@ help: remove the line for one reactor; or write keep = false in [cache] for as m
 5 | keep = "yes"
   |        ^^^^^
 help: write true or false, without quotes"#,
+    ),
+    (
+        r#"block_size"#,
+        r#"endurance = "600GB""#,
+        r#"larder.toml:5: "600GB" is no endurance
+  |
+5 | endurance = "600GB"
+  |             ^^^^^^^
+help: write it as the disk's data sheet does: "600TBW" (terabytes) or "1DWPD" (drive writes per day), over 5 years, or "600TBW/3y""#,
     ),
     (
         r#"name = "web""#,
