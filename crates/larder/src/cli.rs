@@ -13,6 +13,7 @@ use crate::plan;
 use crate::replay;
 use crate::reproduce;
 use crate::simulate;
+use crate::top;
 use crate::trace::record;
 
 /// A host-side SSD cache for the disks of virtual machines and containers.
@@ -36,6 +37,8 @@ pub enum Command {
     Serve(Serve),
     /// Show what a running daemon does: sizes, hit ratios, SSD writes, decisions and their reasons.
     Status(Status),
+    /// Watch the tenants of a running daemon: what each holds, hits, asks for, waits, writes to the SSD, and the last decision.
+    Top(top::Options),
     /// Look at the configuration, the devices, the kernel, the permissions and the cache's state, and say what to mend.
     ///
     /// Each thing is ok, a warning (it works, and could be better or will not last), or a problem (something is not served). Nothing is written or started.

@@ -24,6 +24,7 @@ mod settings;
 mod simulate;
 mod status;
 mod table;
+mod top;
 mod trace;
 mod volume;
 mod wear;
@@ -52,6 +53,7 @@ fn run(cli: &Cli) -> Result<ExitCode, Problem> {
     match &cli.command {
         Command::Serve(options) => serve(options),
         Command::Status(options) => status::show(options),
+        Command::Top(options) => top::run(options),
         Command::Doctor(options) => return doctor::run(options),
         Command::Flush(options) => return drain::flush(options),
         Command::Drain(options) => return drain::drain(options),

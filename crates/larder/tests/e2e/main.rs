@@ -34,6 +34,7 @@ mod replay;
 mod restart;
 mod shutdown;
 mod status;
+mod top;
 mod ublk;
 mod volume_changes;
 mod wear;
