@@ -117,11 +117,7 @@ fn watch(
         if event::poll(KEYS_EVERY)? {
             changed = true;
             match event::read()? {
-                Event::Key(key) if key.kind != KeyEventKind::Release => {
-                    if !press(view, key) {
-                        return Ok(());
-                    }
-                }
+                Event::Key(key) if key.kind != KeyEventKind::Release && !press(view, key) => return Ok(()),
                 _ => {}
             }
         }

@@ -1,6 +1,7 @@
 //! A sysfs made of files: a disk with two partitions, a mapped device over both of two disks, a loop device.
 
 use std::os::unix::fs::symlink;
+use std::slice;
 
 use super::*;
 
@@ -53,8 +54,8 @@ fn disks_are_found_under_partitions_and_mapped_devices() {
     sysfs.link("virtual/dm-0/slaves", "sdb", "pci/sdb");
     sysfs.link("pci/nvme0/nvme0n1/nvme0n1p1/holders", "dm-0", "virtual/dm-0");
     let host = sysfs.host();
-    assert_eq!(host.disks(&disk), [disk.clone()]);
-    assert_eq!(host.disks(&part), [disk.clone()]);
+    assert_eq!(host.disks(&disk), slice::from_ref(&disk));
+    assert_eq!(host.disks(&part), slice::from_ref(&disk));
     assert_eq!(host.disks(&mapped), [disk.clone(), other.clone()]);
     assert_eq!(
         (disk.holders(), part.holders(), other.holders()),

@@ -80,7 +80,7 @@ fn draw_table(frame: &mut Frame<'_>, view: &View, area: Rect) {
             (true, true) => "↑",
         };
         let style = if sorted { Style::new().add_modifier(Modifier::BOLD) } else { Style::new() };
-        aligned(&format!("{title}{arrow}"), *title).style(style)
+        aligned(&format!("{title}{arrow}"), title).style(style)
     };
     let headings =
         Cells::new(COLUMNS.iter().map(heading)).style(Style::new().add_modifier(Modifier::REVERSED));

@@ -50,8 +50,11 @@ fn recording(daemon: &Larder, arguments: &[&str]) -> Background {
     recorder
 }
 
-/// The requests of a trace: tenant, volume, kind, first byte, bytes; and their times.
-fn requests(folder: &Path, file: &str) -> (Vec<(String, String, String, u64, u64)>, Vec<u64>) {
+/// A request of a trace: tenant, volume, kind, first byte, bytes.
+type Asked = (String, String, String, u64, u64);
+
+/// The requests of a trace, and their times.
+fn requests(folder: &Path, file: &str) -> (Vec<Asked>, Vec<u64>) {
     let mut command = larder();
     let lines =
         run(command.args(["trace", "head", "--json", "-n", "100000", file]).current_dir(folder), folder);
