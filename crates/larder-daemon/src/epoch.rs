@@ -256,7 +256,7 @@ impl EpochLoop {
         }
     }
 
-    /// When something is due, in seconds since the start: [`EpochLoop::go_on`].
+    /// When something is due, in seconds since the start: [`EpochLoop::look`], or a decision.
     pub fn due_seconds(&self) -> f64 {
         self.control.due_seconds()
     }

@@ -1,7 +1,7 @@
 //! The daemon as Prometheus sees it: everything that it tells of itself, in the text format, under names that [`docs/metrics.md`] promises.
 //!
 //! Base units (bytes, seconds); counters run from the start of the daemon and end in `_total`. Labels: `tenant`, `volume`, `op` (what was asked, or of a device),
-//! `cause` (of a write to the SSD), `result` (hit or miss), `state`, `device`. Blocks are told in bytes, but for hits and misses, which are counted in blocks.
+//! `cause` (of a write to the SSD), `result` (hit or miss), `state`, `device`, `disk`. Blocks are told in bytes, but for hits and misses, which are counted in blocks.
 //!
 //! [`docs/metrics.md`]: https://github.com/larder-cache/larder/blob/main/docs/metrics.md
 
@@ -9,6 +9,7 @@ mod cache;
 mod family;
 mod tenants;
 mod volumes;
+mod wear;
 
 use crate::collector::Observed;
 use family::Page;
@@ -21,6 +22,7 @@ pub fn page(observed: &Observed) -> String {
     let mut page = Page::default();
     daemon(&mut page, observed);
     cache::tell(&mut page, observed);
+    wear::tell(&mut page, &observed.status.cache.wear);
     tenants::tell(&mut page, observed);
     volumes::tell(&mut page, observed);
     page.text()

@@ -138,7 +138,7 @@ impl From<Refusal> for Problem {
             Refusal::Unknown(name) | Refusal::UnknownVolume(name) => Self::unknown_volume(name),
             Refusal::UnknownTenant(name) => Self::unknown_tenant(name),
             Refusal::Migrating(_) => Self::conflict("migrating", &error, "end the migration first"),
-            Refusal::Reactor(_) => Self::busy(&error),
+            Refusal::Recordings | Refusal::Reactor(_) => Self::busy(&error),
         }
     }
 }

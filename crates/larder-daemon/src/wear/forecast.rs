@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::Known;
 use super::endurance::Endurance;
@@ -14,7 +15,7 @@ const PACE_AFTER: Duration = Duration::from_secs(3600);
 const DAY: f64 = 86_400.0;
 
 /// The object `cache.wear` of the status.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WearStatus {
     /// The disks that the cache lies on, as they tell of themselves.
     pub disks: Vec<DiskWear>,

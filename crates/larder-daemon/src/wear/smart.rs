@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
+use utoipa::ToSchema;
 
 /// How long a disk may take to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const DATA_UNIT_BYTES: u64 = 512_000;
 
 /// A disk's own figures.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DiskWear {
     /// Its node.
     pub path: String,
