@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::Shutdown;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, lchown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use thiserror::Error;
 
 use crate::control::Request;
@@ -111,7 +111,8 @@ impl BindError {
 #[derive(Debug)]
 pub struct ControlSocket {
     listener: UnixListener,
-    file: SocketFile,
+    /// None where the service manager has made it.
+    file: Option<SocketFile>,
 }
 
 /// A socket's file, removed on drop if it is still the one that we made.
@@ -155,7 +156,12 @@ impl ControlSocket {
             })?;
         }
         fs::set_permissions(path, fs::Permissions::from_mode(MODE)).map_err(failed)?;
-        Ok(Self { listener, file })
+        Ok(Self { listener, file: Some(file) })
+    }
+
+    /// Listen on a socket that the service manager has made, and keeps.
+    pub fn activated(listener: UnixListener) -> Self {
+        Self { listener, file: None }
     }
 
     /// Answer clients from a thread of its own until the server is dropped.
@@ -163,11 +169,14 @@ impl ControlSocket {
     /// # Errors
     /// When the thread cannot be started.
     pub fn serve(self, answer: Arc<Answer>) -> io::Result<ControlServer> {
-        let waker = self.listener.try_clone()?;
+        // One that the manager keeps must not be shut down, so the thread hears of the end in another way.
+        let (end, ended) = UnixStream::pair()?;
+        self.listener.set_nonblocking(true)?;
         let listener = self.listener;
-        let thread =
-            thread::Builder::new().name("control".into()).spawn(move || accept(&listener, &answer))?;
-        Ok(ControlServer { waker: waker.into(), thread: Some(thread), _file: self.file })
+        let thread = thread::Builder::new()
+            .name("control".into())
+            .spawn(move || accept(&listener, &ended, &answer))?;
+        Ok(ControlServer { end: Some(end), thread: Some(thread), _file: self.file })
     }
 }
 
@@ -192,16 +201,16 @@ fn remove_stale(path: &Path) -> Result<(), BindError> {
 /// The thread that answers. Dropping it ends the thread and removes the socket.
 #[derive(Debug)]
 pub struct ControlServer {
-    waker: socket2::Socket,
+    /// Hung up at the end.
+    end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
-    _file: SocketFile,
+    _file: Option<SocketFile>,
 }
 
 impl Drop for ControlServer {
     fn drop(&mut self) {
-        // Shutting a listening unix socket down wakes the thread that waits in accept(2), with EINVAL.
-        let woken = self.waker.shutdown(Shutdown::Both);
-        if let (Ok(()), Some(thread)) = (woken, self.thread.take())
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
             tracing::error!("the control thread panicked");
@@ -209,13 +218,20 @@ impl Drop for ControlServer {
     }
 }
 
-/// Take clients until the socket is shut down.
-fn accept(listener: &UnixListener, answer: &Arc<Answer>) {
+/// Take clients until the other side of `ended` is gone.
+fn accept(listener: &UnixListener, ended: &UnixStream, answer: &Arc<Answer>) {
     let clients = Arc::new(AtomicUsize::new(0));
     loop {
+        let mut wait = [PollFd::new(listener, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
+        // Interrupted, it finds out below whether somebody has come.
+        let _ = poll(&mut wait, None);
+        if !wait[1].revents().is_empty() {
+            return;
+        }
         match listener.accept() {
             Ok((stream, _)) => take_client(stream, &clients, answer),
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
+            // Whoever came has left again.
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(error) => {
                 tracing::warn!(%error, "control socket: cannot accept");
                 // Out of descriptors, most likely: nothing is gained by asking again at once.

@@ -38,9 +38,14 @@ pub struct Reached<'a> {
 impl Reached<'_> {
     /// As an NBD server offers it.
     pub fn export(&self) -> Export {
-        let description = format!("a volume of {}", self.tenant);
-        let (name, reactor, volume, info) = (self.config.name.clone(), self.reactor, self.volume, self.info);
-        Export { name, description, reactor, volume, info }
+        Export {
+            name: self.config.name.clone(),
+            description: format!("a volume of {}", self.tenant),
+            identity: self.identity.clone(),
+            reactor: self.reactor,
+            volume: self.volume,
+            info: self.info,
+        }
     }
 }
 
@@ -94,6 +99,11 @@ impl Exported {
             info: reached.info,
             state,
         }
+    }
+
+    /// What the listener at this address offers.
+    pub fn table(&self, address: &ListenAddress) -> Option<Arc<ExportTable>> {
+        self.ways().doors.get(address).map(|door| Arc::clone(&door.table))
     }
 
     /// True if somebody listens there for NBD.

@@ -6,6 +6,7 @@
 //! [`volumes`] is what can be done to one volume in use, [`migration`] which of them are leaving. [`keeper`] looks after a cache device that fails and comes back; [`loss`] is what it alone has.
 //! [`settings`] is what operators have changed while it runs. [`record`] hands guests' requests to who wants them as a trace.
 //! [`wear`] tells when the cache's SSD will be worn out, [`block_device`] which that is.
+//! [`manager`] talks to the service manager, [`watchdog`] tells it that the daemon lives, and [`handed`] is what it keeps for the next daemon.
 
 pub mod actuator;
 pub mod analyzer;
@@ -19,9 +20,11 @@ pub mod decisions;
 mod durable_file;
 pub mod epoch;
 pub mod exported;
+pub mod handed;
 pub mod hosted;
 pub mod keeper;
 pub mod loss;
+pub mod manager;
 pub mod metrics;
 pub mod migration;
 pub mod placement;
@@ -33,4 +36,5 @@ pub mod status;
 pub mod units;
 pub mod volumes;
 pub mod warm_start;
+pub mod watchdog;
 pub mod wear;

@@ -8,6 +8,8 @@
 mod checked;
 mod difference;
 mod error;
+mod inherited;
+mod leaving;
 mod plan;
 mod reload;
 mod running;
@@ -18,7 +20,9 @@ mod sockets;
 use std::path::{self, Path};
 
 use crate::config::Config;
+use crate::manager;
 use checked::Checked;
+use inherited::Inherited;
 use running::Running;
 use signals::Signals;
 use sockets::Sockets;
@@ -34,8 +38,8 @@ pub use set::Set;
 /// # Errors
 /// The first thing that stands in the way.
 pub fn check(config: &Config) -> Result<(), ServeError> {
-    let checked = Checked::new(config)?;
-    drop(Sockets::bind(config)?);
+    let checked = Checked::new(config, false)?;
+    drop(Sockets::bind(config, &mut Inherited::default())?);
     drop(checked);
     Ok(())
 }
@@ -43,20 +47,26 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
 /// Serve a configuration until SIGTERM or SIGINT. A second signal ends the process at once. With SIGHUP, or when the control socket is asked to, the file at `path`
 /// is read again, and tenants and volumes come and go as it says.
 ///
+/// Where a service manager has started this process it hears how far the daemon is, its sockets are used, and it keeps what the next daemon goes on with.
+///
 /// # Errors
 /// When it cannot be started (then nothing has been written, unless starting threads was what failed), when a reactor
 /// ends by itself, or when not everything could be finished in the end.
 pub fn serve(config: &Config, path: &Path) -> Result<(), ServeError> {
+    let inherited = Inherited::take()?;
     let signals = Signals::catch()?;
     let absolute = path::absolute(path);
     let path = absolute.map_err(|source| ServeError::Os { action: "find the configuration file", source })?;
     let settings = set::load(config)?;
     let mut effective = config.clone();
     settings.apply(&mut effective)?;
-    let checked = Checked::new(&effective)?;
-    let running = Running::start(&effective, path, checked, (config.clone(), settings))?;
+    let checked = Checked::new(&effective, inherited.has(&config.control.socket))?;
+    let running = Running::start(&effective, path, checked, (config.clone(), settings), inherited)?;
     running.announce();
+    let watchdog = running.watchdog()?;
     let alive = signals.wait(|| running.is_alive(), || running.reload());
+    manager::stopping();
+    drop(watchdog);
     running.stop()?;
     if alive { Ok(()) } else { Err(ServeError::ReactorEnded) }
 }

@@ -47,7 +47,8 @@ fn add_volume(
     let tenant: TenantId = builder.add_tenant(quota, WritePolicy::WriteThrough)?;
     let volume = builder.add_volume(tenant, Backing::open(backing)?)?;
     let info = builder.volume(volume).ok_or("the volume was just added")?;
-    Ok(Export { name: format!("v{index}"), description: backing.to_owned(), reactor, volume, info })
+    let (name, description, identity) = (format!("v{index}"), backing.to_owned(), backing.to_owned());
+    Ok(Export { name, description, identity, reactor, volume, info })
 }
 
 /// Start the reactors, the first one with the listener; stop them when standard input ends.

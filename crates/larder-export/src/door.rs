@@ -1,5 +1,6 @@
-//! A listener at work on a reactor: it accepts one client after the other, and goes on after errors.
+//! A listener at work on a reactor: it accepts one client after the other, goes on after errors, and is closed or left to another process in the end.
 
+use crate::handover::{Handed, HandedListener, Heir};
 use crate::listener::{ListenAddress, Listener, SocketFile};
 use larder_io::{Context, SocketId};
 use std::io;
@@ -14,14 +15,20 @@ pub(crate) struct Door {
     socket: Option<SocketId>,
     /// Removed when it is closed.
     file: Option<SocketFile>,
+    /// The service manager listens there too: the socket is not to be shut down.
+    foreign: bool,
     accepting: bool,
+    /// The socket is let go of once nothing works on it any more.
+    leaving: bool,
+    heir: Option<Heir>,
 }
 
 impl Door {
     pub fn new(listener: Listener) -> Self {
-        let address = listener.address().clone();
+        let (address, foreign) = (listener.address().clone(), listener.is_foreign());
         let (fd, file) = listener.into_parts();
-        Self { address, fd: Some(fd), socket: None, file, accepting: false }
+        let (socket, heir) = (None, None);
+        Self { address, fd: Some(fd), socket, file, foreign, accepting: false, leaving: false, heir }
     }
 
     /// Where clients come.
@@ -39,6 +46,7 @@ impl Door {
         }
         if let Some(socket) = self.socket
             && !self.accepting
+            && !self.leaving
         {
             self.accepting = true;
             cx.accept(socket, token);
@@ -47,10 +55,12 @@ impl Door {
 
     /// A client came, or the wait for one failed. The door is to be opened for the next: where this failed not before some time
     /// has passed, so that a lasting error does not keep the reactor busy.
-    pub fn accepted(&mut self, result: io::Result<OwnedFd>) -> Option<OwnedFd> {
+    pub fn accepted(&mut self, cx: &mut Context, result: io::Result<OwnedFd>) -> Option<OwnedFd> {
         self.accepting = false;
-        // A closed door's last wait fails too.
-        if self.socket.is_some()
+        if self.leaving {
+            self.let_go(cx);
+        } else if self.socket.is_some()
+            // A closed door's last wait fails too.
             && let Err(error) = &result
         {
             tracing::warn!(address = %self.address, %error, "cannot accept a connection");
@@ -62,6 +72,43 @@ impl Door {
     pub fn close(&mut self, cx: &mut Context) {
         self.fd = None;
         self.file = None;
-        self.socket.take().into_iter().for_each(|socket| cx.close(socket));
+        match self.foreign {
+            true => self.leave(cx, None),
+            false => self.socket.take().into_iter().for_each(|socket| cx.close(socket)),
+        }
+    }
+
+    /// Accept nobody any more, and leave the listener to the heir: those who come wait for the next process.
+    pub fn leave(&mut self, cx: &mut Context, heir: Option<&Heir>) {
+        self.leaving = true;
+        self.heir = heir.cloned();
+        match self.socket {
+            Some(socket) if self.accepting => cx.interrupt(socket),
+            _ => self.let_go(cx),
+        }
+    }
+
+    /// Ask again for the end of what holds up leaving.
+    pub fn urge(&mut self, cx: &mut Context) {
+        if let Some(socket) = self.socket
+            && self.leaving
+        {
+            cx.interrupt(socket);
+        }
+    }
+
+    /// True from [`Door::leave`] until the listener is let go of.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving && self.socket.is_some()
+    }
+
+    fn let_go(&mut self, cx: &mut Context) {
+        let socket = self.socket.and_then(|socket| cx.detach(socket)).or(self.fd.take());
+        self.socket = None;
+        if let (Some(socket), Some(heir)) = (socket, self.heir.take()) {
+            let listener = HandedListener::new(self.address.clone(), socket, self.file.take(), self.foreign);
+            // Where the heir is gone everything is closed.
+            let _ = heir.send(Handed::Listener(listener));
+        }
     }
 }

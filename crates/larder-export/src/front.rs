@@ -3,6 +3,7 @@
 //! Whose an event or a reply is tell the topmost bits of its token or cookie: [`VHOST`] is set in all those of vhost-user, [`UBLK`] in
 //! those of ublk, neither in those of NBD.
 
+use crate::handover::Heir;
 use crate::nbd::{NbdCommand, NbdFrontend};
 use crate::ublk::{UblkCommand, UblkFrontend};
 use crate::vhost::{VhostCommand, VhostFrontend};
@@ -24,6 +25,8 @@ pub enum ExportCommand {
     Vhost(VhostCommand),
     /// For the block devices.
     Ublk(UblkCommand),
+    /// What is to be told before the end, where another process goes on: listeners and clients are left to it.
+    Leave(Heir),
 }
 
 /// Serves the volumes of one reactor in every way.
@@ -92,6 +95,10 @@ impl Frontend for Exports {
             ExportCommand::Nbd(command) => self.nbd.command(cx, command),
             ExportCommand::Vhost(command) => self.vhost.command(cx, command),
             ExportCommand::Ublk(command) => self.ublk.command(cx, command),
+            ExportCommand::Leave(heir) => {
+                self.nbd.set_heir(heir.clone());
+                self.vhost.set_heir(heir);
+            }
         }
     }
 

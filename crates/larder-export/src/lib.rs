@@ -6,6 +6,7 @@
 mod door;
 mod front;
 mod group;
+mod handover;
 mod listener;
 mod log;
 pub mod nbd;
@@ -15,5 +16,6 @@ pub mod vhost;
 
 pub use front::{ExportCommand, Exports};
 pub use group::group_id;
+pub use handover::{ClientState, Handed, HandedListener, Heir};
 pub use listener::{BindError, ListenAddress, Listener, bind, bind_for_group, bind_with_mode};
 pub use users::Users;

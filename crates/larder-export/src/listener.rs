@@ -146,9 +146,37 @@ pub struct Listener {
     address: ListenAddress,
     socket: OwnedFd,
     file: Option<SocketFile>,
+    /// The service manager has it too, and listens on when we are gone.
+    foreign: bool,
 }
 
 impl Listener {
+    /// A socket that listens already, and that an earlier process of ours bound: the file of a Unix socket is removed in the end, as if it had been bound
+    /// here. `None` where that file is gone, so that nobody can come.
+    ///
+    /// # Errors
+    /// When the file cannot be given to this group.
+    pub fn inherited(
+        address: ListenAddress,
+        socket: OwnedFd,
+        group: Option<u32>,
+    ) -> Result<Option<Self>, BindError> {
+        let file = match &address {
+            ListenAddress::Tcp(_) => None,
+            ListenAddress::Unix(path) => {
+                let Ok(file) = SocketFile::new(path) else { return Ok(None) };
+                make_accessible(&address, path, group, MODE)?;
+                Some(file)
+            }
+        };
+        Ok(Some(Self { address, socket, file, foreign: false }))
+    }
+
+    /// A socket that listens already, and that is the service manager's: it is neither shut down nor is its file removed.
+    pub fn activated(address: ListenAddress, socket: OwnedFd) -> Self {
+        Self { address, socket, file: None, foreign: true }
+    }
+
     /// Where it listens; the port is the true one.
     pub fn address(&self) -> &ListenAddress {
         &self.address
@@ -166,6 +194,11 @@ impl Listener {
     pub(crate) fn into_parts(self) -> (OwnedFd, Option<SocketFile>) {
         (self.socket, self.file)
     }
+
+    /// True where the service manager listens on.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.foreign
+    }
 }
 
 /// The file of a Unix socket; removed when dropped, unless something else has taken its place.
@@ -173,17 +206,25 @@ impl Listener {
 pub(crate) struct SocketFile {
     path: PathBuf,
     identity: (u64, u64),
+    /// Another process listens there from now on.
+    kept: bool,
 }
 
 impl SocketFile {
     fn new(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), identity: identity(path)? })
+        Ok(Self { path: path.to_owned(), identity: identity(path)?, kept: false })
+    }
+
+    /// It stays: another process listens there.
+    pub(crate) fn keep(mut self) {
+        self.kept = true;
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|identity| identity == self.identity)
+        if !self.kept
+            && identity(&self.path).is_ok_and(|identity| identity == self.identity)
             && let Err(error) = fs::remove_file(&self.path)
         {
             tracing::warn!(path = %self.path.display(), %error, "cannot remove the socket's file");
@@ -240,6 +281,18 @@ fn bind_unix(
     socket.bind(&name).map_err(failed)?;
     let file = SocketFile::new(path).map_err(failed)?;
     // Nobody can connect before it listens, so nobody slips in before the mode is set.
+    make_accessible(address, path, group, mode)?;
+    socket.listen(BACKLOG).map_err(failed)?;
+    Ok(Listener { address: address.clone(), socket: socket.into(), file: Some(file), foreign: false })
+}
+
+/// Let the owner and the group connect, and nobody else.
+fn make_accessible(
+    address: &ListenAddress,
+    path: &Path,
+    group: Option<u32>,
+    mode: u32,
+) -> Result<(), BindError> {
     if let Some(group) = group {
         lchown(path, None, Some(group)).map_err(|source| BindError::Group {
             address: address.clone(),
@@ -247,9 +300,8 @@ fn bind_unix(
             source,
         })?;
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
-    socket.listen(BACKLOG).map_err(failed)?;
-    Ok(Listener { address: address.clone(), socket: socket.into(), file: Some(file) })
+    let accessible = fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    accessible.map_err(|error| BindError::from_system(address, error))
 }
 
 /// Remove the file of a socket on which nobody listens any more.
@@ -275,7 +327,7 @@ fn bind_tcp(address: &ListenAddress, tcp: SocketAddr) -> Result<Listener, BindEr
     let socket = listen_tcp(tcp).map_err(|error| BindError::from_system(address, error))?;
     let bound = socket.local_addr().ok().and_then(|bound| bound.as_socket());
     let address = ListenAddress::Tcp(bound.unwrap_or(tcp));
-    Ok(Listener { address, socket: socket.into(), file: None })
+    Ok(Listener { address, socket: socket.into(), file: None, foreign: false })
 }
 
 fn listen_tcp(tcp: SocketAddr) -> io::Result<Socket> {

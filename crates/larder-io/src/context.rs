@@ -71,6 +71,12 @@ impl Context {
         self.lane.close(socket);
     }
 
+    /// End what works on a socket, which stays as it is: each operation ends with its event, as cancelled where it has moved nothing yet, else with what
+    /// it has moved. One that is about to end by itself may do that instead.
+    pub fn interrupt(&mut self, socket: SocketId) {
+        self.lane.interrupt(socket);
+    }
+
     /// Wait for one connection; ends in [`Event::Accepted`].
     pub fn accept(&mut self, socket: SocketId, token: u64) {
         let Some(file) = self.lane.begin(socket) else {

@@ -19,6 +19,7 @@ mod file;
 mod frontend;
 mod histogram;
 mod identity;
+mod inherited;
 mod lane;
 mod mailbox;
 mod memory;
@@ -48,6 +49,7 @@ pub use file::{FileDevice, OpenError};
 pub use frontend::{Event, Extent, Frontend, GuestRequest, VolumeInfo};
 pub use histogram::Histogram;
 pub use identity::backing_of;
+pub use inherited::inherited_descriptors;
 pub use mailbox::{
     AttachError, DrainCommand, Handle, HandleError, Inbox, NewTenant, NewVolume, Told, VolumeError, mailbox,
 };

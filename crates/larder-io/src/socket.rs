@@ -108,6 +108,14 @@ impl Lane {
         }
     }
 
+    /// Cancel what works on a socket that is to be given away.
+    pub fn interrupt(&mut self, id: SocketId) {
+        if let Some(socket) = self.sockets.table.get_mut(id.0).filter(|socket| socket.operations > 0) {
+            let file = socket.file;
+            self.cancel(file);
+        }
+    }
+
     /// Close every socket.
     pub fn close_all(&mut self) {
         for id in self.sockets.ids() {

@@ -46,10 +46,10 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// Open and judge.
-    pub fn new(config: &Config) -> Result<Self, ServeError> {
+    /// Open and judge. `activated` is true where the service manager listens on the control socket, so that nobody answers there.
+    pub fn new(config: &Config, activated: bool) -> Result<Self, ServeError> {
         // Before the locks: a second start of the same daemon waits for none of them.
-        if control_socket::is_answered(&config.control.socket) {
+        if !activated && control_socket::is_answered(&config.control.socket) {
             return Err(control_socket::BindError::Live(config.control.socket.clone()).into());
         }
         let volumes = |tenant: &TenantConfig| tenant.volumes.iter().map(open_backing).collect();

@@ -26,6 +26,7 @@ use crate::collector::{Collector, Silent, answered};
 use crate::config::{Config, ConfigError, TenantConfig, VolumeConfig};
 use crate::exported::{Exported, Reached};
 use crate::hosted::{Hosted, Seat, VolumePlace};
+use crate::manager;
 use crate::migration::{MigrationError, Migrations};
 use crate::placement::{self, Place};
 use crate::settings::{SettingError, Settings, SettingsFileError};
@@ -209,6 +210,19 @@ impl Reloader {
     /// # Errors
     /// Where it cannot be served, or only after a restart.
     pub fn reload(&self) -> Result<Reloaded, ReloadError> {
+        manager::reloading();
+        let reloaded = self.read_again();
+        manager::ready(&self.summary());
+        reloaded
+    }
+
+    /// Who is served, in a line for people.
+    pub fn summary(&self) -> String {
+        let config = &self.collector.hosted.get().config;
+        format!("serving {} volumes of {} tenants", config.volumes().count(), config.tenants.len())
+    }
+
+    fn read_again(&self) -> Result<Reloaded, ReloadError> {
         let mut drained = self.alone()?;
         let file = Config::load(&self.path)?;
         let mut wanted = file.clone();
@@ -239,18 +253,18 @@ impl Reloader {
 
     /// The same, waiting until volumes that leave are drained; what comes of it is in the log.
     pub fn reload_patiently(&self) {
+        manager::reloading();
         loop {
-            match self.reload() {
-                Ok(reloaded) if reloaded.draining.is_empty() => return,
+            match self.read_again() {
+                Ok(reloaded) if reloaded.draining.is_empty() => break,
                 Ok(_) => thread::sleep(LOOK_EVERY),
                 Err(error) => {
-                    return tracing::error!(
-                        "the changed configuration is not served: {error}; {}",
-                        error.help()
-                    );
+                    tracing::error!("the changed configuration is not served: {error}; {}", error.help());
+                    break;
                 }
             }
         }
+        manager::ready(&self.summary());
     }
 
     /// Find out what stands in the way, before anything changes.

@@ -13,6 +13,8 @@ use larder_io::{DrainCommand, Handle, HandleError, Inbox, ReactorBuilder, Reacto
 
 use super::ServeError;
 use super::checked::Checked;
+use super::inherited::Inherited;
+use super::leaving::Leaving;
 use super::plan::{ReactorPlan, engine_policy};
 use super::reload::Reloader;
 use super::sockets::Sockets;
@@ -29,6 +31,7 @@ use crate::exported::Exported;
 use crate::hosted::Hosted;
 use crate::keeper::{Keeper, KeeperHandle, KeeperThread};
 use crate::loss::Loss;
+use crate::manager;
 use crate::migration::Migrations;
 use crate::placement::{self, Place};
 use crate::record::Recorders;
@@ -37,6 +40,7 @@ use crate::reports::reports;
 use crate::settings::Settings;
 use crate::units::HumanSize;
 use crate::volumes::{VolumeRefusal, Volumes};
+use crate::watchdog::Watchdog;
 use crate::wear::Watcher;
 
 /// How long reactors may take to finish what is in flight when the daemon stops: less than systemd waits (90 s).
@@ -72,8 +76,9 @@ impl Running {
         path: PathBuf,
         checked: Checked,
         file: (Config, Settings),
+        mut inherited: Inherited,
     ) -> Result<Self, ServeError> {
-        let Sockets { nbd, vhost, control, api } = Sockets::bind(config)?;
+        let Sockets { nbd, vhost, control, api } = Sockets::bind(config, &mut inherited)?;
         let count = placement::reactor_count(config);
         let places = placement::in_turn(config.tenants.len(), count);
         let (handles, inboxes) = mailboxes(count)?;
@@ -99,6 +104,7 @@ impl Running {
 
         let hosted = Hosted::at_start(config.clone(), &places, &warm.unwrap_or_default());
         go_on_migrating(&hosted, &handles, &checked.migrations)?;
+        inherited.resume(config, &exported, &handles);
         let reactors = spawn(plan.builders, frontends, inboxes, &handles)?;
         let (blocks, data_bytes) = (cache.blocks(), cache.data_bytes());
         let collector = Arc::new(Collector::new(hosted, blocks, handles, view));
@@ -191,6 +197,16 @@ impl Running {
             control = %config.control.socket.display(),
             "ready"
         );
+        manager::ready(&self.reloader.summary());
+    }
+
+    /// Tell the service manager that the daemon lives, for as long as what is returned does; `None` where it does not want to know.
+    pub fn watchdog(&self) -> Result<Option<Watchdog>, ServeError> {
+        let collector = Arc::clone(&self.collector);
+        let start =
+            |interval| Watchdog::start(interval, move || collector.snapshots().is_ok(), manager::alive);
+        let failed = |source| ServeError::Os { action: "start the watchdog", source };
+        manager::watchdog().map(start).transpose().map_err(failed)
     }
 
     /// Read the configuration file again, from a thread of its own.
@@ -213,6 +229,7 @@ impl Running {
         // No cache is taken by a reactor that is about to end.
         self.keeper.stop();
         self.wear.stop();
+        let leaving = Leaving::begin(&self.collector.reactors);
         let stopped = stop(&self.collector.reactors, self.reactors);
         match &stopped {
             // It still has its sockets, and its sender to the analyzer.
@@ -226,6 +243,9 @@ impl Running {
         }
         drop(self.api);
         drop(self.control);
+        if let Some(leaving) = leaving {
+            leaving.hand_over(stopped.is_ok());
+        }
         if stopped.is_ok() {
             tracing::info!("stopped");
         }

@@ -3,6 +3,7 @@
 use larder_export::{ListenAddress, Listener, bind_for_group, group_id};
 
 use super::ServeError;
+use super::inherited::Inherited;
 use crate::api::ApiListeners;
 use crate::config::{ApiConfig, Config, SocketGroup, VolumeConfig};
 use crate::control_socket::ControlSocket;
@@ -19,18 +20,24 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    /// Listen on every address that a configuration names.
-    pub fn bind(config: &Config) -> Result<Self, ServeError> {
+    /// Listen on every address that a configuration names, on inherited sockets where there are some.
+    pub fn bind(config: &Config, inherited: &mut Inherited) -> Result<Self, ServeError> {
         let group = group(config)?;
         let mut addresses: Vec<&ListenAddress> =
             config.volumes().filter_map(|volume| volume.nbd.as_ref()).collect();
         addresses.sort();
         addresses.dedup();
-        let bind = |address: &ListenAddress| bind_for_group(address, group);
-        let nbd = addresses.into_iter().map(bind).collect::<Result<_, _>>()?;
+        let mut bind = |address: &ListenAddress| match inherited.listener(address, group)? {
+            Some(listener) => Ok(listener),
+            None => bind_for_group(address, group),
+        };
+        let nbd = addresses.into_iter().map(&mut bind).collect::<Result<_, _>>()?;
         let own = config.volumes().filter_map(VolumeConfig::vhost_address);
         let vhost = own.map(|address| bind(&address)).collect::<Result<_, _>>()?;
-        let control = ControlSocket::bind(&config.control.socket, group)?;
+        let control = match inherited.control(&config.control.socket) {
+            Some(listener) => ControlSocket::activated(listener),
+            None => ControlSocket::bind(&config.control.socket, group)?,
+        };
         let api = config.api.as_ref().map(|api| bind_api(api, group)).transpose()?;
         Ok(Self { nbd, vhost, control, api })
     }

@@ -3,6 +3,8 @@
 //! A connection is over only when the kernel has no operation on its socket and the engine no request of it: its number is not
 //! reused before, so whatever ends finds the connection that began it.
 
+mod leave;
+
 use super::exports::Seat;
 use super::frontend::{Arrival, Shared, Token};
 use super::limits::{BYTES_PER_CONNECTION, RECEIVE_BUFFER_BYTES, REQUESTS_PER_CONNECTION, STALL_TIME_MAX};
@@ -10,6 +12,7 @@ use super::patience::Patience;
 use super::receive::{Allowance, Receive, Received, Step, WaitsFor};
 use super::send::SendQueue;
 use super::turn::TurnShare;
+use crate::handover::ClientState;
 use larder_engine::{TenantId, VolumeId};
 use larder_io::{Buffer, Context, SendList, SocketId};
 use larder_nbd::consts::PAYLOAD_BYTES_MAX;
@@ -44,6 +47,8 @@ pub(super) struct Serving {
 enum Fate {
     /// Not in sight.
     Open,
+    /// Nothing more is taken up. What is in flight ends and is answered, then another process goes on.
+    Moving,
     /// Nothing more is received. What is in flight ends and is answered, then the socket is closed.
     Finishing,
     /// The socket is closed.
@@ -59,6 +64,8 @@ pub(super) enum Verdict {
     Over,
     /// It goes to another reactor.
     HandOver { reactor: usize, fd: OwnedFd, arrival: Arrival },
+    /// It goes to another process.
+    Leave { fd: OwnedFd, state: Box<ClientState> },
 }
 
 /// One client.
@@ -117,10 +124,10 @@ impl Connection {
         arrival: Arrival,
         buffer: Buffer,
     ) -> Self {
-        let Arrival { seat, negotiated, unread } = arrival;
+        let Arrival { seat, negotiated, stream, skip } = arrival;
         let phase = Phase::Leaving { reactor: shared.reactor, negotiated };
         let mut connection = Self::new(cx, index, socket, seat, buffer, phase);
-        if connection.receive.refill(cx, RECEIVE_BUFFER_BYTES, &unread) {
+        if connection.receive.resume(cx, &stream, skip) {
             connection.serve(cx, shared, negotiated);
             connection.advance(cx, shared);
         } else {
@@ -203,7 +210,8 @@ impl Connection {
         match self.receive.received(buffer, result) {
             Received::Bytes => self.advance(cx, shared),
             Received::End => self.finish(cx),
-            Received::Broken => self.close(cx, shared),
+            Received::Interrupted if self.fate == Fate::Moving => {}
+            Received::Broken | Received::Interrupted => self.close(cx, shared),
         }
     }
 
@@ -327,10 +335,10 @@ impl Connection {
         if self.fate != Fate::Closed {
             self.send.start(cx);
         }
-        let verdict = if self.fate == Fate::Open && !shared.stopping {
-            self.hand_over(cx)
-        } else {
-            self.wind_down(cx, shared)
+        let verdict = match self.fate {
+            Fate::Open if !shared.stopping => self.hand_over(cx),
+            Fate::Moving => self.leave(cx),
+            _ => self.wind_down(cx, shared),
         };
         self.account(shared);
         verdict
@@ -345,9 +353,9 @@ impl Connection {
         }
         let Some(fd) = cx.detach(self.socket) else { return Verdict::Stay };
         let Some(seat) = self.seat.take() else { return Verdict::Stay };
-        let unread = self.receive.unread().to_vec();
+        let (stream, skip) = self.receive.rest();
         self.receive.release(cx);
-        Verdict::HandOver { reactor, fd, arrival: Arrival { seat, negotiated, unread } }
+        Verdict::HandOver { reactor, fd, arrival: Arrival { seat, negotiated, stream, skip } }
     }
 
     /// Close once everything is answered; over once everything has ended.
@@ -363,9 +371,10 @@ impl Connection {
         Verdict::Over
     }
 
-    /// The server stops: answer what is in flight, refuse the rest, then close.
+    /// The server stops: answer what is in flight, refuse the rest, then close; or go on in another process, where there is one.
     pub fn stop(&mut self, cx: &mut Context, shared: &mut Shared) {
         match self.phase {
+            Phase::Serving(_) if shared.heir.is_some() => self.move_away(cx),
             Phase::Serving(_) => self.patience = Patience::for_farewell(cx.now()),
             Phase::Handshake(_) | Phase::Leaving { .. } => self.close(cx, shared),
         }
@@ -373,6 +382,9 @@ impl Connection {
 
     /// A second has passed: is patience at its end?
     pub fn tick(&mut self, cx: &mut Context, shared: &mut Shared, now: Instant) {
+        if self.fate == Fate::Moving {
+            self.urge(cx);
+        }
         let late = self.patience.is_over(now, self.executing);
         let reason = match self.patience {
             _ if self.fate == Fate::Closed => return,
@@ -400,7 +412,7 @@ impl Connection {
 
     /// Receive nothing more; end when everything is answered.
     fn finish(&mut self, cx: &mut Context) {
-        if self.fate == Fate::Open {
+        if matches!(self.fate, Fate::Open | Fate::Moving) {
             self.fate = Fate::Finishing;
             self.patience = Patience::for_farewell(cx.now());
         }

@@ -15,6 +15,8 @@ pub struct Export {
     pub name: String,
     /// Text for humans; may be empty.
     pub description: String,
+    /// What says which disk it is: a client that another process served goes on with the same one only.
+    pub identity: String,
     /// Index of its reactor.
     pub reactor: usize,
     /// Its number there.
@@ -139,6 +141,11 @@ impl ExportTable {
 }
 
 impl Offer {
+    /// The number of the export of this name.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.0.iter().position(|entry| entry.export.name == name)
+    }
+
     /// An export by its number.
     pub fn export(&self, index: usize) -> Option<&Export> {
         self.0.get(index).map(|entry| &entry.export)
@@ -185,6 +192,11 @@ impl Seat {
         &self.offer
     }
 
+    /// The export that the client uses, as it was when it chose.
+    pub fn export(&self) -> Option<&Export> {
+        self.export.as_ref().map(|entry| &entry.export)
+    }
+
     /// Note the export that the client chose: `None` where there is none of this number, or it is there no more.
     pub fn choose(&mut self, index: usize) -> Option<Export> {
         let entry = self.offer.0.get(index)?;
@@ -213,7 +225,8 @@ mod tests {
 
     fn export(name: &str, read_only: bool) -> Export {
         let info = VolumeInfo { bytes: 1 << 20, min_block: 512, preferred_block: 4096, read_only };
-        Export { name: name.into(), description: String::new(), reactor: 0, volume: VolumeId(0), info }
+        let (description, identity) = Default::default();
+        Export { name: name.into(), description, identity, reactor: 0, volume: VolumeId(0), info }
     }
 
     #[test]

@@ -6,10 +6,12 @@ use super::exports::{ExportTable, Seat};
 use super::limits::HANDSHAKE_BUFFER_BYTES;
 use super::memory::Memory;
 use super::receive::WaitsFor;
+use super::resume::{Unresumed, resumed};
 use super::send::SpareLists;
 use super::turn::Turn;
 use crate::door::Door;
 use crate::front::ExportCommand;
+use crate::handover::{ClientState, Handed, Heir};
 use crate::listener::{ListenAddress, Listener};
 use crate::log::LogBudget;
 use larder_engine::IoError;
@@ -46,6 +48,19 @@ impl NbdCommand {
         Self(Command::Listen { listener, table })
     }
 
+    /// Go on with a client that another process served, and that came to the listener with this table; and the reactor that is to be told.
+    ///
+    /// # Errors
+    /// Why that cannot be: the client is to be closed.
+    pub fn resume(
+        table: &Arc<ExportTable>,
+        fd: OwnedFd,
+        state: ClientState,
+    ) -> Result<(usize, Self), Unresumed> {
+        let (reactor, arrival) = resumed(table, state)?;
+        Ok((reactor, Self(Command::Adopt { fd, arrival })))
+    }
+
     /// Take nobody any more at this address; answered when that is so. Those who have come stay.
     pub fn close(address: ListenAddress, answer: Sender<()>) -> Self {
         Self(Command::Close { address, answer })
@@ -57,8 +72,10 @@ impl NbdCommand {
 pub(super) struct Arrival {
     pub seat: Seat,
     pub negotiated: Negotiated,
-    /// What it sent beyond the handshake.
-    pub unread: Vec<u8>,
+    /// What it sent beyond the handshake, or beyond what another process understood of it.
+    pub stream: Vec<u8>,
+    /// Bytes to be skipped before that, or before what comes after it.
+    pub skip: usize,
 }
 
 /// What the connections of a reactor share.
@@ -74,6 +91,8 @@ pub(super) struct Shared {
     pub memory: Memory,
     pub turn: Turn,
     pub stopping: bool,
+    /// Who goes on with the clients when this stops.
+    pub heir: Option<Heir>,
 }
 
 /// Names of socket operations.
@@ -143,6 +162,7 @@ impl NbdFrontend {
             memory: Memory::default(),
             turn: Turn::default(),
             stopping: false,
+            heir: None,
         };
         let entrance = |(listener, table)| Entrance { door: Door::new(listener), table, full: false };
         let doors = listeners.into_iter().map(entrance).collect();
@@ -150,10 +170,15 @@ impl NbdFrontend {
         Self { doors, peers, connections, touched, call_again: false, shared }
     }
 
+    /// Leave listeners and clients to this heir when it stops.
+    pub fn set_heir(&mut self, heir: Heir) {
+        self.shared.heir = Some(heir);
+    }
+
     /// A client came, or the wait for one failed.
     fn accepted(&mut self, cx: &mut Context, index: usize, result: io::Result<OwnedFd>) {
         let Some(entrance) = self.doors.get_mut(index) else { return };
-        let accepted = entrance.door.accepted(result);
+        let accepted = entrance.door.accepted(cx, result);
         if let Some(fd) = accepted
             && !self.shared.stopping
         {
@@ -231,6 +256,14 @@ impl NbdFrontend {
             Verdict::HandOver { reactor, fd, arrival } => {
                 self.connections.remove(index);
                 self.hand_over(reactor, fd, arrival);
+            }
+            Verdict::Leave { fd: socket, state } => {
+                self.connections.remove(index);
+                let handed =
+                    self.shared.heir.as_ref().map(|heir| heir.send(Handed::Client { socket, state }));
+                if handed.is_none_or(|sent| sent.is_err()) {
+                    tracing::warn!("a client cannot be handed over: its connection is closed");
+                }
             }
         }
     }
@@ -341,8 +374,9 @@ impl Frontend for NbdFrontend {
     }
 
     fn tick(&mut self, cx: &mut Context, now: Instant) {
-        if !self.shared.stopping {
-            self.open_doors(cx);
+        match self.shared.stopping {
+            false => self.open_doors(cx),
+            true => self.doors.iter_mut().for_each(|entrance| entrance.door.urge(cx)),
         }
         self.note_shortages();
         for (_, connection) in &mut self.connections {
@@ -356,7 +390,12 @@ impl Frontend for NbdFrontend {
 
     fn stop(&mut self, cx: &mut Context) {
         self.shared.stopping = true;
-        self.doors.iter_mut().for_each(|entrance| entrance.door.close(cx));
+        for Entrance { door, .. } in &mut self.doors {
+            match &self.shared.heir {
+                Some(heir) => door.leave(cx, Some(heir)),
+                None => door.close(cx),
+            }
+        }
         for (_, connection) in &mut self.connections {
             connection.stop(cx, &mut self.shared);
         }
@@ -365,7 +404,7 @@ impl Frontend for NbdFrontend {
     }
 
     fn is_idle(&self) -> bool {
-        self.connections.is_empty()
+        self.connections.is_empty() && !self.doors.iter().any(|entrance| entrance.door.is_leaving())
     }
 }
 

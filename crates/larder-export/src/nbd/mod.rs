@@ -6,7 +6,7 @@
 //!
 //! One file per role: `exports` (what is offered), `frontend` (dispatch of the reactor's calls),
 //! `connection` (state and lifecycle), `receive` (bytes to requests), `execute` (requests to the engine, and back), `send`
-//! (replies to the socket), `memory` (whose share of it), `turn` (what one turn of the reactor takes on), `patience`, `limits`.
+//! (replies to the socket), `memory` (whose share of it), `resume` (clients of another process), `turn` (what one turn of the reactor takes on), `patience`, `limits`.
 
 mod connection;
 mod execute;
@@ -16,8 +16,10 @@ pub mod limits;
 mod memory;
 mod patience;
 mod receive;
+mod resume;
 mod send;
 mod turn;
 
 pub use exports::{Export, ExportTable};
 pub use frontend::{NbdCommand, NbdFrontend};
+pub use resume::Unresumed;

@@ -3,10 +3,10 @@
 //! Everything is received into one buffer, from which many requests are taken at once. Only the payload of a large write goes
 //! straight to the request's own memory. One receive is in flight at a time.
 
-use super::limits::COPIED_PAYLOAD_BYTES_MAX;
+use super::limits::{COPIED_PAYLOAD_BYTES_MAX, RECEIVE_BUFFER_BYTES};
 use super::memory::memory_of;
 use larder_io::{Buffer, Context, SocketId};
-use larder_nbd::consts::REQUEST_BYTES;
+use larder_nbd::consts::{PAYLOAD_BYTES_MAX, REQUEST_BYTES};
 use larder_nbd::{Command, ErrorCode, Fault, Limits, Request, Violation};
 use std::io;
 
@@ -32,6 +32,8 @@ pub(super) enum Received {
     End,
     /// The connection is broken, or ended within a write.
     Broken,
+    /// It was interrupted before anything came.
+    Interrupted,
 }
 
 /// A write whose payload goes straight to its memory.
@@ -137,6 +139,39 @@ impl Receive {
         self.refill(cx, bytes, &unread)
     }
 
+    /// What has come and is not understood yet, from a request's header on, and how much of it, or of what comes next, is to be skipped first. Nothing may be
+    /// on its way.
+    pub fn rest(&self) -> (Vec<u8>, usize) {
+        let Some(Payload { request, buffer: Some(buffer), filled }) = &self.payload else {
+            return (self.unread().to_vec(), self.skip);
+        };
+        let mut stream = request.encode().to_vec();
+        stream.extend_from_slice(buffer.get(..*filled).unwrap_or_default());
+        (stream, 0)
+    }
+
+    /// Go on with a [`Receive::rest`]. False where there is no memory, or where it is none.
+    pub fn resume(&mut self, cx: &mut Context, stream: &[u8], skip: usize) -> bool {
+        if stream.len() <= RECEIVE_BUFFER_BYTES {
+            self.skip = skip;
+            return self.refill(cx, RECEIVE_BUFFER_BYTES, stream);
+        }
+        // Only a write's payload is longer than the buffer.
+        let Some((header, data)) = stream.split_first_chunk::<REQUEST_BYTES>() else { return false };
+        let write = Request::parse(header).ok().filter(|request| {
+            request.payload_bytes() as usize > data.len() && request.length <= PAYLOAD_BYTES_MAX
+        });
+        let Some(request) = write else { return false };
+        let Some(mut buffer) = cx.buffer_beyond(request.length as usize) else { return false };
+        let Some(begin) = buffer.get_mut(..data.len()) else { return false };
+        begin.copy_from_slice(data);
+        if !self.refill(cx, RECEIVE_BUFFER_BYTES, &[]) {
+            return false;
+        }
+        self.payload = Some(Payload { request, buffer: Some(buffer), filled: data.len() });
+        true
+    }
+
     /// Give the memory back.
     pub fn release(&mut self, cx: &mut Context) {
         self.buffer.take().into_iter().for_each(|buffer| cx.recycle(buffer));
@@ -196,6 +231,7 @@ impl Receive {
         match (result, in_payload) {
             (Ok(1..), _) => Received::Bytes,
             (Ok(0), false) if self.start == self.end && self.skip == 0 => Received::End,
+            (Err(error), _) if error.raw_os_error() == Some(libc::ECANCELED) => Received::Interrupted,
             _ => Received::Broken,
         }
     }

@@ -7,6 +7,7 @@ use super::ring::{Phase, Ring, RingSetup};
 use super::session;
 use crate::door::Door;
 use crate::front::{ExportCommand, VHOST};
+use crate::handover::Heir;
 use crate::listener::Listener;
 use crate::users::Users;
 use larder_engine::{IoError, VolumeId};
@@ -104,13 +105,20 @@ pub struct VhostFrontend {
     /// Connections there were.
     sessions: u64,
     stopping: bool,
+    /// Who has the listeners when this stops.
+    heir: Option<Heir>,
 }
 
 impl VhostFrontend {
     /// The devices of the reactor with this handle.
     pub fn new(reactor: Handle<ExportCommand>, volumes: Vec<VhostVolume>) -> Self {
         let devices = volumes.into_iter().enumerate().map(|(index, volume)| volume.device(index)).collect();
-        Self { reactor, devices, shared: Shared::new(), sessions: 0, stopping: false }
+        Self { reactor, devices, shared: Shared::new(), sessions: 0, stopping: false, heir: None }
+    }
+
+    /// Leave the listeners to this heir when it stops. Hypervisors connect again.
+    pub fn set_heir(&mut self, heir: Heir) {
+        self.heir = Some(heir);
     }
 
     /// Accept hypervisors for every volume that has none.
@@ -120,9 +128,9 @@ impl VhostFrontend {
         }
     }
 
-    fn accepted(&mut self, index: usize, result: io::Result<OwnedFd>) {
+    fn accepted(&mut self, cx: &mut Context, index: usize, result: io::Result<OwnedFd>) {
         let Some(device) = self.devices.get_mut(index) else { return };
-        let Some(fd) = device.door.accepted(result).filter(|_| !self.stopping) else { return };
+        let Some(fd) = device.door.accepted(cx, result).filter(|_| !self.stopping) else { return };
         let stream = UnixStream::from(fd);
         self.sessions += 1;
         let number = self.sessions;
@@ -280,7 +288,7 @@ impl Frontend for VhostFrontend {
             }
         };
         match (event, Token::from_bits(bits)) {
-            (Event::Accepted { result, .. }, Token::Accept { device }) => self.accepted(device, result),
+            (Event::Accepted { result, .. }, Token::Accept { device }) => self.accepted(cx, device, result),
             (_, Token::Kick { device, ring: number }) => {
                 let Some(device) = self.devices.get_mut(device) else { return };
                 let Some(ring) = device.ring(number) else { return };
@@ -339,6 +347,8 @@ impl Frontend for VhostFrontend {
     fn tick(&mut self, cx: &mut Context, _now: Instant) {
         if !self.stopping {
             (0..self.devices.len()).for_each(|index| self.renew(cx, index));
+        } else {
+            self.devices.iter_mut().for_each(|device| device.door.urge(cx));
         }
         for device in &self.devices {
             let suppressed = self.shared.log(device.index).renew();
@@ -355,7 +365,10 @@ impl Frontend for VhostFrontend {
     fn stop(&mut self, cx: &mut Context) {
         self.stopping = true;
         for device in &mut self.devices {
-            device.door.close(cx);
+            match &self.heir {
+                Some(heir) => device.door.leave(cx, Some(heir)),
+                None => device.door.close(cx),
+            }
             device.rings().for_each(|(_, ring)| ring.quiesce());
             device.wake_all(&mut self.shared);
         }
@@ -363,7 +376,9 @@ impl Frontend for VhostFrontend {
     }
 
     fn is_idle(&self) -> bool {
-        self.devices.iter().all(|device| device.session.is_none() && device.is_empty())
+        let done =
+            |device: &Device| device.session.is_none() && device.is_empty() && !device.door.is_leaving();
+        self.devices.iter().all(done)
     }
 
     #[inline]

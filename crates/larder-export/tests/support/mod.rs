@@ -129,7 +129,8 @@ fn volume(directory: &tempfile::TempDir, builders: &mut [ReactorBuilder], index:
     let tenant = builder.add_tenant(1024, WritePolicy::WriteThrough).unwrap();
     let volume = builder.add_volume(tenant, Backing::open(path.to_str().unwrap()).unwrap()).unwrap();
     let info = builder.volume(volume).unwrap();
-    Export { name: format!("v{index}"), description: "a disk".into(), reactor, volume, info }
+    let (name, description, identity) = (format!("v{index}"), "a disk".into(), "this one".into());
+    Export { name, description, identity, reactor, volume, info }
 }
 
 fn run(

@@ -29,7 +29,12 @@ impl Larder {
         let config = setup.write_config();
         let mut command = larder();
         command.arg("serve").arg("--config").arg(config);
-        let mut process = Background::start(&mut command, &setup.path("larder.log"));
+        Self::launched(setup, &mut command)
+    }
+
+    /// Start it by this command, which names the setup's configuration, and wait until it says that it is ready.
+    pub fn launched(setup: Setup, command: &mut Command) -> Self {
+        let mut process = Background::start(command, &setup.path("larder.log"));
         wait_for("larder is ready", || {
             assert_eq!(process.ended(), None, "larder ended at start");
             process

@@ -11,6 +11,7 @@ pub mod guest;
 pub mod hostile;
 pub mod http;
 pub mod kills;
+pub mod manager;
 pub mod monitor;
 pub mod nbd;
 pub mod nbdkit;
