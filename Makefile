@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo demo-allocators test kills bench bench-guest bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality fuzz soak lint doc
+.PHONY: build demo demo-allocators test kills bench bench-guest bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality fuzz soak lint doc man
 
 # Where cargo puts what it builds.
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
@@ -7,6 +7,11 @@ RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 build:
 	@scripts/install-deps.sh build
 	cargo build --release --locked
+
+# Manual pages and completions, in target/manual.
+man:
+	@scripts/install-deps.sh build
+	cargo run --locked -p larder -- generate --date "$$(date -u +%F)" target/manual
 
 # The main job on real components, in under five minutes after the build.
 demo:

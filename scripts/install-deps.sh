@@ -4,7 +4,7 @@
 set -eu
 case "${1:-}" in
     build) packages="build-essential pkg-config" ;;
-    test) packages="build-essential pkg-config nbdkit libnbd-bin python3-libnbd qemu-utils qemu-system-common fio fuse3 e2fsprogs zstd python3-venv qemu-system-x86 seabios busybox-static cpio kmod xz-utils lz4 prometheus openssl curl bsdutils" ;;
+    test) packages="build-essential pkg-config nbdkit libnbd-bin python3-libnbd qemu-utils qemu-system-common fio fuse3 e2fsprogs zstd python3-venv qemu-system-x86 seabios busybox-static cpio kmod xz-utils lz4 prometheus openssl curl bsdutils mandoc man-db systemd strace" ;;
     bench) packages="build-essential pkg-config python3 nbdkit libnbd-bin qemu-utils qemu-system-common fio python3-venv" ;;
     bench-guest) packages="build-essential pkg-config python3 fio e2fsprogs qemu-system-x86 seabios busybox-static cpio kmod xz-utils lz4 dmsetup bcache-tools nbd-client" ;;
     bench-locality) packages="build-essential pkg-config python3 cmake libglib2.0-dev libzstd-dev" ;;

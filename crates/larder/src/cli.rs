@@ -93,6 +93,20 @@ pub enum Command {
     Record(record::Options),
     /// Run the experiments of papers again, and hold their claims against what is found.
     Reproduce(reproduce::Options),
+    /// Write manual pages and completions of shells, for packages.
+    #[command(hide = true)]
+    Generate(Generate),
+}
+
+/// Options of `larder generate`.
+#[derive(Debug, Args)]
+pub struct Generate {
+    /// Gets the folders man and completions.
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// The date of the pages.
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub date: String,
 }
 
 /// Options of `larder serve`.

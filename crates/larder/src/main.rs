@@ -8,6 +8,7 @@ mod cli;
 mod decisions;
 mod doctor;
 mod drain;
+mod generate;
 mod head;
 mod input;
 mod metered;
@@ -73,6 +74,7 @@ fn run(cli: &Cli) -> Result<ExitCode, Problem> {
         }
         Command::Record(options) => trace::record::run(options),
         Command::Reproduce(options) => reproduce::run(options),
+        Command::Generate(options) => generate::generate(options),
     }?;
     Ok(ExitCode::SUCCESS)
 }

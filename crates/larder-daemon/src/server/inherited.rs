@@ -133,7 +133,7 @@ impl Inherited {
         };
         let known = states.map(|states| states.into_iter().filter_map(with_socket).collect());
         self.clients = sockets;
-        Ok(known?)
+        known
     }
 }
 

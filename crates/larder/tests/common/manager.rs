@@ -92,10 +92,15 @@ impl ServiceManager {
 
     /// Start a daemon, with all that is kept, and wait until it is ready.
     pub fn start(&self, setup: Setup) -> Larder {
+        self.start_under(setup, &[])
+    }
+
+    /// The same, by a program with its arguments that becomes the daemon.
+    pub fn start_under(&self, setup: Setup, wrapper: &[&str]) -> Larder {
         let config = setup.write_config();
         let before = self.count("READY=1");
         let mut command = Command::new("sh");
-        command.args(["-c", "export LISTEN_PID=$$; exec \"$@\"", "sh"]);
+        command.args(["-c", "export LISTEN_PID=$$; exec \"$@\"", "sh"]).args(wrapper);
         command.arg(larder().get_program()).arg("serve").arg("--config").arg(config);
         command.env_remove("RUST_LOG").env("NOTIFY_SOCKET", self.socket());
         if self.keeps {

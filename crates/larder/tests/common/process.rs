@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::LIMIT;
 
 /// The Debian packages of the programs.
-const PACKAGES: [(&str, &str); 27] = [
+const PACKAGES: [(&str, &str); 32] = [
     ("prometheus", "prometheus"),
     ("promtool", "prometheus"),
     ("openssl", "openssl"),
@@ -37,6 +37,11 @@ const PACKAGES: [(&str, &str); 27] = [
     ("id", "coreutils"),
     ("script", "bsdutils"),
     ("sh", "dash"),
+    ("bash", "bash"),
+    ("mandoc", "mandoc"),
+    ("man", "man-db"),
+    ("systemd-analyze", "systemd"),
+    ("strace", "strace"),
 ];
 
 /// The system's own folders come first: Debian's `nbdsh` needs Debian's `python3`, and `mkfs.ext4` is not on every user's path.
