@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo demo-allocators test kills bench bench-guest bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality fuzz soak lint doc man
+.PHONY: build demo demo-allocators test kills bench bench-guest bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality fuzz soak lint doc man deb test-deb
 
 # Where cargo puts what it builds.
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
@@ -12,6 +12,15 @@ build:
 man:
 	@scripts/install-deps.sh build
 	cargo run --locked -p larder -- generate --date "$$(date -u +%F)" target/manual
+
+# A Debian package, and its life in a fresh Debian (as root, with the network).
+deb:
+	@scripts/install-deps.sh deb
+	scripts/deb.sh
+
+test-deb:
+	@scripts/install-deps.sh deb
+	scripts/test-deb.sh "$$(scripts/deb.sh | tail -1)"
 
 # The main job on real components, in under five minutes after the build.
 demo:
