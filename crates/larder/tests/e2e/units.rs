@@ -78,7 +78,7 @@ fn allowed(folder: &Path) -> BTreeSet<String> {
     for line in service.lines().filter_map(|line| line.strip_prefix("SystemCallFilter=")) {
         let names = line.trim_start_matches('~').split(' ').flat_map(|name| members(name, folder));
         match line.starts_with('~') {
-            true => names.for_each(|name| drop(calls.remove(&name))),
+            true => names.for_each(|name| _ = calls.remove(&name)),
             false => calls.extend(names),
         }
     }
