@@ -1,7 +1,7 @@
 //! The loop of an epoch without what surrounds it: requests and their latencies in, decisions out.
 //!
 //! The simulator and the daemon run the same loop. It knows no clock: the caller says when a request took place and asks when the
-//! next decision is due ([`ControlLoop::due_seconds`]). What an allocator needs to have observed ([`Needs`](crate::Needs)) is
+//! next decision is due ([`ControlLoop::due_seconds`]). What an allocator needs to have observed ([`Needs`]) is
 //! observed, and nothing else.
 //!
 //! What is counted of a tenant fades by the method's `memory` ([`Profile`]) from one whole epoch to the next: by 0, and is forgotten, with most. What was measured
