@@ -105,6 +105,6 @@ mod tests {
         .expect("as it is told");
         let text = table(&[("db", &decision)], 4096).to_string();
         let row = text.lines().nth(1).expect("a row").split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(row, "db 3 larder 1.0 MiB wt lirs 2.000 ms 2.500 ms +25 % 50.0 % -");
+        assert_eq!(row, "db 3 larder 1 MiB wt lirs 2.000 ms 2.500 ms +25 % 50.0 % -");
     }
 }

@@ -8,6 +8,8 @@ use super::*;
 pub fn sample(uptime: f64, tenants: &[(&str, u64)]) -> Sample {
     let writes =
         |total: u64| json!({"fill": total, "guest_write": 0, "promotion": 0, "metadata": 0, "total": total});
+    let kind = |requests: u64| json!({"requests": requests, "bytes": 0, "errors": 0});
+    let latency = |requests: u64, mean: Option<f64>| json!({"requests": requests, "mean_seconds": mean, "p50_seconds": mean, "p99_seconds": mean});
     let tenant = |(name, requests): &(&str, u64)| {
         json!({
             "name": name, "quota_blocks": 100, "occupied_blocks": 50, "dirty_blocks": 1, "dirty_bytes": 4096, "write_policy": "wb",
@@ -15,10 +17,10 @@ pub fn sample(uptime: f64, tenants: &[(&str, u64)]) -> Sample {
             "evictions": 0, "invalidations": 0, "ssd_writes": writes(*requests), "ssd_write_bytes": writes(4096 * requests),
             "backing_reads": 0, "backing_writes": 0, "cache_errors": 0, "backing_errors": 0, "urd_blocks": 0, "trd_blocks": 0,
             "decision": {"epoch": 3, "quota_blocks": 100, "write_policy": "wb", "reason": "it pays"},
-            "latency": {"read_hit": {"requests": requests / 2, "mean_seconds": 0.001}, "read_miss": {"requests": requests / 2, "mean_seconds": 0.003},
-                "flush": {"requests": 0, "mean_seconds": null}},
+            "latency": {"read_hit": latency(requests / 2, Some(0.001)), "read_miss": latency(requests / 2, Some(0.003)),
+                "write_hit": latency(0, None), "write_miss": latency(0, None), "flush": latency(0, None)},
             "volumes": [{"name": name, "backing": "/b", "export": null, "size_bytes": 1, "backing_read_latency_seconds": null, "backing_write_latency_seconds": null,
-                "requests": {"read": {"requests": requests, "bytes": 0, "errors": 0}, "write": {"requests": 0, "bytes": 0, "errors": 0}}}],
+                "requests": {"read": kind(*requests), "write": kind(0), "flush": kind(0), "discard": kind(0), "write_zeroes": kind(0)}}],
         })
     };
     let status = json!({
