@@ -179,6 +179,7 @@ impl EpochLoop {
         let places: Vec<Option<usize>> = tenants.iter().map(|tenant| known(&tenant.name)).collect();
         let held: Vec<u32> =
             places.iter().map(|at| at.map_or(0, |at| self.standings[at].decision.quota_blocks)).collect();
+        let others = tenants.len() != self.tenants.len() || places.contains(&None);
         for (at, seat) in self.seats.iter().enumerate() {
             if !places.contains(&Some(at)) {
                 self.control.remove(seat.at);
@@ -203,6 +204,11 @@ impl EpochLoop {
         }
         (self.tenants, self.seats) = (tenants, seats);
         self.control.arrive(&new, now)?;
+        if !others && !self.has_fixed_quotas() {
+            // Who is here keeps what was decided until the next decision.
+            self.stand();
+            return Ok(());
+        }
         let cold = self.control.static_quotas()?;
         let cold: Vec<u32> = self.seats.iter().map(|seat| cold[seat.at]).collect();
         let min_blocks = self.config.min_blocks;
@@ -214,7 +220,8 @@ impl EpochLoop {
             let before = &self.control.positions()[seat.at].decision.reason;
             let reason = match place {
                 None => format!("{quota} blocks until the first epoch is over; {before}"),
-                Some(_) if held != quota => format!("{quota} blocks: tenants have come or gone"),
+                Some(_) if held != quota && others => format!("{quota} blocks: tenants have come or gone"),
+                Some(_) if held != quota => format!("{quota} blocks as configured now"),
                 Some(_) => before.clone(),
             };
             self.control.set_quota(seat.at, quota, reason);
@@ -641,6 +648,30 @@ mod tests {
         let came = first.achieved.expect("it is over");
         assert_eq!((came.requests, came.request_hit_ratio, came.occupied_blocks), (40, Some(0.75), 7));
         assert_eq!(came.until_unix_seconds, 2.0);
+    }
+
+    #[test]
+    fn what_is_wanted_of_a_tenant_moves_no_quota_but_a_fixed_one() {
+        let mut epochs = eci(100, &[None, None]);
+        (0..2).for_each(|_| (0..10).for_each(|block| epochs.observe(&access(0, Op::Read, block))));
+        end(&mut epochs).expect("decided");
+        let before = epochs.standings().to_vec();
+        let wanted = |quota| {
+            let goals = Goals { weight: 3.0, ..Goals::default() };
+            let write_policy = ConfiguredPolicy::Fixed(WritePolicy::ReadOnly);
+            vec![LoopTenant { goals, write_policy, ..tenant("t0", quota) }, tenant("t1", None)]
+        };
+        epochs.set_tenants(wanted(Some(80)), 110.0).expect("fits");
+        assert_eq!(quotas(&epochs), [10, 2]);
+        let after = epochs.standings();
+        assert_eq!(after[0].decision.mode.write, WritePolicy::ReadOnly);
+        assert_eq!(after[1], before[1]);
+        let allocator = larder_alloc::by_name("static").expect("known");
+        let tenants = vec![tenant("t0", None), tenant("t1", None)];
+        let mut fixed = EpochLoop::new(config(100), allocator, tenants).expect("fits");
+        fixed.set_tenants(wanted(Some(80)), 10.0).expect("fits");
+        assert_eq!(quotas(&fixed), [80, 20]);
+        assert_eq!(fixed.standings()[1].decision.reason, "20 blocks as configured now");
     }
 
     #[test]

@@ -40,9 +40,13 @@ impl ControlLoop {
         self.removed.push(tenant);
     }
 
-    /// Something else is wanted for a tenant: the next decision heeds it.
+    /// Something else is wanted for a tenant: the next decision heeds it. Another write policy holds at once.
     pub fn change(&mut self, tenant: usize, wanted: ControlTenant, now: f64) {
         if let Some(known) = self.tenants.get_mut(tenant) {
+            if known.write_policy != wanted.write_policy {
+                let mode = first_mode(&self.profile, &self.config, wanted.write_policy);
+                self.positions[tenant].decision.mode.write = mode.write;
+            }
             *known = wanted;
             self.observe_what_is_needed(now);
         }

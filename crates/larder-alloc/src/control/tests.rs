@@ -264,7 +264,10 @@ fn what_is_wanted_for_a_tenant_changes() {
     let mut control = control("larder", &["a", "b"]);
     control.arrive(&[0, 1], 0.0).expect("fits");
     let goals = Goals { max_blocks: Some(100), ..Goals::default() };
-    control.change(0, ControlTenant { goals, ..tenant("a") }, 1.0);
+    let write_policy = ConfiguredPolicy::Fixed(WritePolicy::ReadOnly);
+    control.change(0, ControlTenant { goals, write_policy, ..tenant("a") }, 1.0);
+    let policies: Vec<_> = control.positions().iter().map(|it| it.decision.mode.write).collect();
+    assert_eq!(policies, [WritePolicy::ReadOnly, WritePolicy::WriteBack], "it does not wait for a decision");
     (0..2).for_each(|at| read_twice(&mut control, at, 500));
     control.decide(100.0, &[]).expect("decides");
     assert!(quotas(&control)[0] <= 100 && quotas(&control)[1] > 500, "{:?}", quotas(&control));

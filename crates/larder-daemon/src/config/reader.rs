@@ -233,12 +233,7 @@ impl<'a> Table<'a> {
     pub fn above_zero(&self, key: &'static str) -> Result<Option<Field<'a, f64>>, Complaint> {
         self.value(key)
             .map(|field| {
-                let parsed = match field.value {
-                    DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
-                    DeValue::Integer(number) => number.as_str().parse::<f64>().ok(),
-                    _ => None,
-                };
-                let parsed = parsed.filter(|number| *number > 0.0 && number.is_finite());
+                let parsed = number(field.value).filter(|number| *number > 0.0 && number.is_finite());
                 parsed.map(|number| field.with(number)).ok_or_else(|| {
                     field.complain(
                         format!("\"{key}\" must be a number above 0"),
@@ -253,12 +248,7 @@ impl<'a> Table<'a> {
     pub fn ratio(&self, key: &'static str) -> Result<Option<f64>, Complaint> {
         self.value(key)
             .map(|field| {
-                let parsed = match field.value {
-                    DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
-                    DeValue::Integer(number) => number.as_str().parse::<f64>().ok(),
-                    _ => None,
-                };
-                parsed.filter(|ratio| (0.0..=1.0).contains(ratio)).ok_or_else(|| {
+                number(field.value).filter(|ratio| (0.0..=1.0).contains(ratio)).ok_or_else(|| {
                     field.complain(
                         format!("\"{key}\" must be a ratio from 0.0 to 1.0"),
                         "write a number such as 0.5",
@@ -266,6 +256,15 @@ impl<'a> Table<'a> {
                 })
             })
             .transpose()
+    }
+}
+
+/// A number, written with a point or without.
+fn number(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Float(number) => number.as_str().parse().ok(),
+        DeValue::Integer(number) => number.as_str().parse().ok(),
+        _ => None,
     }
 }
 

@@ -147,7 +147,7 @@ impl ReactorPlan {
     }
 }
 
-/// The engine's word for a decision's. Only a tenant that is configured so is under `wb`: the loop decides between the other two.
+/// The engine's word for a decision's.
 pub(super) fn engine_policy(choice: larder_alloc::WritePolicy) -> WritePolicy {
     match choice {
         larder_alloc::WritePolicy::ReadOnly => WritePolicy::ReadOnly,
