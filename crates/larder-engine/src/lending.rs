@@ -44,7 +44,12 @@ impl Engine {
         if !self.have_free_slot() {
             let from = self.lender(tenant).unwrap_or(tenant);
             let above = self.tenants[from].occupied().saturating_sub(self.tenants[from].quota);
-            let batch = if from == tenant { 1 } else { above.min(BATCH) };
+            // Slots that wait until the journal says that they are free are on their way already.
+            let coming = self.durable.as_ref().map_or(0, |durable| durable.freeing());
+            let batch = match from == tenant {
+                true => 1,
+                false => above.min(BATCH.saturating_sub(u32::try_from(coming).unwrap_or(u32::MAX))),
+            };
             for _ in 0..batch {
                 if !self.evict_one(from) {
                     break;

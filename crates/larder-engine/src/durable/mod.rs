@@ -270,7 +270,7 @@ impl Durable {
     }
 
     /// Slots that will be free.
-    fn freeing(&self) -> usize {
+    pub(crate) fn freeing(&self) -> usize {
         self.limbo.len() - self.kept.min(self.limbo.len())
     }
 }
