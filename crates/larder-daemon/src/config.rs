@@ -82,6 +82,8 @@ pub struct CacheConfig {
     pub keep: bool,
     /// How much may be written to the disk that it lies on, by its maker.
     pub endurance: Option<Endurance>,
+    /// Reads of clean blocks go to the backing while that is faster than the cache device.
+    pub bypass_slow: bool,
 }
 
 impl CacheConfig {

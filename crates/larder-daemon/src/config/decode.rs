@@ -49,7 +49,7 @@ pub(super) fn config(source: Source<'_>, base: &Path) -> Result<Config, Complain
 }
 
 fn cache(table: &Table<'_>, base: &Path) -> Result<CacheConfig, Complaint> {
-    table.allow_only(&["path", "size", "block_size", "keep", "endurance"])?;
+    table.allow_only(&["path", "size", "block_size", "keep", "endurance", "bypass_slow"])?;
     let path = path(&table.required("path", "\"/var/lib/larder/cache.img\"")?, base)?;
     let block_bytes = match table.size("block_size")? {
         Some(field) => block_size(&field)?,
@@ -59,7 +59,8 @@ fn cache(table: &Table<'_>, base: &Path) -> Result<CacheConfig, Complaint> {
     cache_size(&size, block_bytes.into())?;
     let keep = table.boolean("keep")?.unwrap_or(true);
     let endurance = table.string("endurance")?.map(|field| endurance(&field)).transpose()?;
-    Ok(CacheConfig { path, size_bytes: size.value, block_bytes, keep, endurance })
+    let bypass_slow = table.boolean("bypass_slow")?.unwrap_or(true);
+    Ok(CacheConfig { path, size_bytes: size.value, block_bytes, keep, endurance, bypass_slow })
 }
 
 fn endurance(field: &Field<'_, &str>) -> Result<Endurance, Complaint> {

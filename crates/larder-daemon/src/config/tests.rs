@@ -130,7 +130,8 @@ fn what_is_left_out_has_its_default() {
             size_bytes: 8192,
             block_bytes: 4096,
             keep: true,
-            endurance: None
+            endurance: None,
+            bypass_slow: true,
         }
     );
     let control = ControlConfig {
@@ -292,6 +293,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             },
             years: f64::from(tenths),
         }),
+        bypass_slow: shift != 1,
     });
     let group = prop_oneof![
         "[a-z][a-z0-9_ä'\"-]{0,12}".prop_map(SocketGroup::Name),

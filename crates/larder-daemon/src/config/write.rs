@@ -23,6 +23,7 @@ impl fmt::Display for Config {
         if let Some(endurance) = &cache.endurance {
             writeln!(f, "endurance = \"{endurance}\"")?;
         }
+        writeln!(f, "bypass_slow = {}", cache.bypass_slow)?;
         writeln!(f, "\n[control]")?;
         writeln!(f, "socket = {}", quoted(control.socket.display()))?;
         if let Some(group) = &control.socket_group {

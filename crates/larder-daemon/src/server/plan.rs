@@ -40,10 +40,12 @@ impl ReactorPlan {
         count: usize,
         analyzer: &Analyzer,
         recorders: &Recorders,
+        bypass_slow: bool,
     ) -> Result<Self, ServeError> {
         let pool = recovered.map_or_else(|| SharedPool::new(cache.blocks()), SharedPool::of_recovered);
         let builder = |index| {
-            let config = ReactorConfig { name: format!("reactor-{index}"), ..ReactorConfig::default() };
+            let name = format!("reactor-{index}");
+            let config = ReactorConfig { name, bypass_slow, ..ReactorConfig::default() };
             let mut builder = ReactorBuilder::new(config, cache, pool.clone())?;
             builder.monitor(recorders.tap(index, analyzer.sink(index)));
             Ok(builder)

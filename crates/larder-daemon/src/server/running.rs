@@ -87,7 +87,14 @@ impl Running {
 
         let analyzer = Analyzer::default();
         let recorders = Recorders::default();
-        let mut plan = ReactorPlan::new(&cache, recovered.as_deref(), count, &analyzer, &recorders)?;
+        let mut plan = ReactorPlan::new(
+            &cache,
+            recovered.as_deref(),
+            count,
+            &analyzer,
+            &recorders,
+            config.cache.bypass_slow,
+        )?;
         plan.add_tenants(config, &places, checked.epochs.standings(), checked.backings, vhost)?;
         let warm = recovered.map(|recovered| open(&mut plan, &recovered, checked.volumes)).transpose()?;
         if checked.given_up {

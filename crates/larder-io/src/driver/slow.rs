@@ -65,13 +65,23 @@ impl Backing {
 /// What is known of all devices.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
+    /// Nobody wants to know.
+    off: bool,
     cache: Last,
     backings: Vec<Backing>,
 }
 
 impl Driver {
+    /// Whether reads may pass a slow cache device by, as they do at the start.
+    pub(crate) fn bypass_slow(&mut self, bypass: bool) {
+        self.looks.off = !bypass;
+    }
+
     /// Compare the cache device with each backing.
     pub(super) fn look_for_slowness(&mut self) {
+        if self.looks.off {
+            return;
+        }
         let Self { looks, stats, engine, devices, .. } = self;
         looks.backings.resize_with(stats.len() - 1, Backing::default);
         let least =

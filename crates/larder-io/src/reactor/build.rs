@@ -30,11 +30,18 @@ pub struct ReactorConfig {
     pub spin: Duration,
     /// Bytes of data buffers for guests at most.
     pub buffer_bytes: usize,
+    /// Reads pass the cache by while its device is slower than their backing.
+    pub bypass_slow: bool,
 }
 
 impl Default for ReactorConfig {
     fn default() -> Self {
-        Self { name: "reactor".into(), spin: Duration::from_micros(50), buffer_bytes: 256 << 20 }
+        Self {
+            name: "reactor".into(),
+            spin: Duration::from_micros(50),
+            buffer_bytes: 256 << 20,
+            bypass_slow: true,
+        }
     }
 }
 
@@ -251,7 +258,8 @@ impl ReactorBuilder {
             devices.push(backing.into_device(index + 1, &mut lane, waker)?);
         }
         let pool = BufferPool::new(self.config.buffer_bytes);
-        let driver = Driver::new(self.engine, self.volumes, devices, pool, Monitor::new(self.monitor));
+        let mut driver = Driver::new(self.engine, self.volumes, devices, pool, Monitor::new(self.monitor));
+        driver.bypass_slow(self.config.bypass_slow);
         Ok(Context { lane, driver, events: VecDeque::new(), now: Instant::now() })
     }
 }

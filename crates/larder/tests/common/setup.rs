@@ -217,8 +217,9 @@ impl Setup {
 
     /// Write `larder.toml`, and give its path.
     pub fn write_config(&self) -> PathBuf {
+        // Cache and backings lie on one disk here: what else it has to do must not decide what is a hit.
         let text = format!(
-            "[cache]\npath = \"{}\"\nsize = \"{}\"\n{}\n[control]\nsocket = \"{}\"\n{}{}{}",
+            "[cache]\npath = \"{}\"\nsize = \"{}\"\nbypass_slow = false\n{}\n[control]\nsocket = \"{}\"\n{}{}{}",
             self.cache().display(),
             self.cache_size,
             self.cache,

@@ -41,7 +41,7 @@ help: use a shorter path, for example below /run/larder"#,
     (
         r#"size"#,
         r#"sise = "2GiB""#,
-        r#"larder.toml:4: unknown key "sise" in [cache]; known keys are path, size, block_size, keep, endurance
+        r#"larder.toml:4: unknown key "sise" in [cache]; known keys are path, size, block_size, keep, endurance, bypass_slow
   |
 4 | sise = "2GiB"
   | ^^^^
