@@ -30,14 +30,24 @@ pub enum Step {
         /// How.
         caching: CachingSpec,
     },
+    /// The tenant's partition is filled so.
+    Population {
+        /// Index of the tenant.
+        tenant: usize,
+        /// By a mover; else by misses.
+        batched: bool,
+    },
 }
 
 impl Step {
     /// Index of the tenant.
     pub fn tenant(&self) -> usize {
-        let (Self::Quota { tenant, .. } | Self::WritePolicy { tenant, .. } | Self::Caching { tenant, .. }) =
-            *self;
-        tenant
+        match *self {
+            Self::Quota { tenant, .. }
+            | Self::WritePolicy { tenant, .. }
+            | Self::Caching { tenant, .. }
+            | Self::Population { tenant, .. } => tenant,
+        }
     }
 }
 
@@ -59,6 +69,9 @@ pub trait Actuator: Send {
 
     /// The reactors work for another allocator.
     fn arrange(&mut self, arrangement: Arrangement);
+
+    /// The movers come.
+    fn move_in(&mut self);
 
     /// How the tenants use their partitions, in the order of their places; nothing of those whose reactor does not say.
     fn reports(&mut self) -> Vec<Option<Report>>;
@@ -84,7 +97,13 @@ pub fn steps(before: &[Standing], after: &[Standing]) -> Vec<Step> {
     let grow = changes()
         .filter(|(_, (before, after))| after.quota_blocks > before.quota_blocks)
         .map(|(tenant, (_, after))| quota(tenant, after.quota_blocks));
-    shrink.chain(caching).chain(policies).chain(grow).collect()
+    let population = before
+        .iter()
+        .zip(after)
+        .enumerate()
+        .filter(|(_, (before, after))| after.batched != before.batched)
+        .map(|(tenant, (_, after))| Step::Population { tenant, batched: after.batched });
+    shrink.chain(caching).chain(population).chain(policies).chain(grow).collect()
 }
 
 #[cfg(test)]
@@ -99,7 +118,7 @@ mod tests {
         let write = if read_only { WritePolicy::ReadOnly } else { WritePolicy::WriteThrough };
         let mode = Mode { caching, write };
         let decision = Decision { quota_blocks, mode, predicted: None, reason: String::new() };
-        Standing { epoch: 0, decision, urd_blocks: 0, trd_blocks: 0 }
+        Standing { epoch: 0, decision, batched: quota_blocks % 3 == 0, urd_blocks: 0, trd_blocks: 0 }
     }
 
     fn apply(standings: &mut [Standing], step: Step) {
@@ -107,6 +126,7 @@ mod tests {
             Step::Quota { tenant, blocks } => standings[tenant].decision.quota_blocks = blocks,
             Step::WritePolicy { tenant, policy } => standings[tenant].decision.mode.write = policy,
             Step::Caching { tenant, caching } => standings[tenant].decision.mode.caching = caching,
+            Step::Population { tenant, batched } => standings[tenant].batched = batched,
         }
     }
 

@@ -239,6 +239,9 @@ impl Runner {
                 Ok(message) => self.take(message),
                 Err(RecvTimeoutError::Timeout) => {}
             }
+            if self.epochs.movers_come(self.now()) {
+                self.actuator.move_in();
+            }
             if self.now() < self.epochs.due_seconds() {
                 continue;
             }
@@ -309,6 +312,7 @@ impl Runner {
                     let Mode { write: policy, caching } = standing.decision.mode;
                     self.actuator.apply(Step::WritePolicy { tenant: index, policy });
                     self.actuator.apply(Step::Caching { tenant: index, caching });
+                    self.actuator.apply(Step::Population { tenant: index, batched: standing.batched });
                 }
             }
             steps(&stood, after).into_iter().for_each(|step| self.actuator.apply(step));
@@ -410,6 +414,8 @@ mod tests {
 
         fn arrange(&mut self, _: Arrangement) {}
 
+        fn move_in(&mut self) {}
+
         fn reports(&mut self) -> Vec<Option<Report>> {
             Vec::new()
         }
@@ -432,6 +438,7 @@ mod tests {
             quota_blocks: None,
             write_policy: ConfiguredPolicy::Auto,
             caching: None,
+            batched: None,
             goals: Goals::default(),
         }
     }
@@ -489,6 +496,7 @@ mod tests {
                 Step::Quota { tenant: 0, blocks: 0 },
                 Step::WritePolicy { tenant: 0, policy },
                 Step::Caching { tenant: 0, caching: CachingSpec::default() },
+                Step::Population { tenant: 0, batched: false },
                 Step::Quota { tenant: 0, blocks: 50 }
             ]
         );

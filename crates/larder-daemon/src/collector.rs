@@ -9,7 +9,7 @@ use larder_io::{DeviceStats, DrainCommand, Handle, ReactorSnapshot, TenantSnapsh
 use thiserror::Error;
 
 use crate::analyzer::{LoopView, SharedView};
-use crate::config::{TenantConfig, VolumeConfig};
+use crate::config::{Population, TenantConfig, VolumeConfig};
 use crate::control::{self, Draining, Refusal};
 use crate::epoch::Standing;
 use crate::hosted::{Hosted, Seat, SharedHosted};
@@ -254,6 +254,7 @@ fn tenant_status(
         warm_blocks: seat.warm_blocks,
         replacement: standing.decision.mode.caching.policy().to_string(),
         admission: standing.decision.mode.caching.admission().to_string(),
+        population: if standing.batched { Population::Batched } else { Population::OnDemand }.as_str().into(),
         decision: decision_status(standing),
         urd_blocks: standing.urd_blocks,
         trd_blocks: standing.trd_blocks,
@@ -277,6 +278,7 @@ fn counters(name: &str, now: &TenantSnapshot) -> TenantStatus {
         write_policy: now.write_policy.as_str().into(),
         replacement: String::new(),
         admission: String::new(),
+        population: String::new(),
         read_hits: stats.read_hits,
         read_misses: stats.read_misses,
         write_hits: stats.write_hits,
@@ -414,7 +416,7 @@ mod tests {
     fn standing(quota_blocks: u32) -> Standing {
         let mode = Mode { caching: CachingSpec::default(), write: larder_policy::WritePolicy::ReadOnly };
         let decision = Decision { quota_blocks, mode, predicted: None, reason: "so".into() };
-        Standing { epoch: 4, decision, urd_blocks: 7, trd_blocks: 9 }
+        Standing { epoch: 4, decision, batched: false, urd_blocks: 7, trd_blocks: 9 }
     }
 
     /// The status of tenant a on reactor 1 and tenant b on reactor 0.

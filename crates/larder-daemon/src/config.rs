@@ -214,6 +214,28 @@ impl Default for GoalsConfig {
     }
 }
 
+/// When blocks enter a tenant's partition (the key `population`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Population {
+    /// At the access that misses them.
+    OnDemand,
+    /// All together, five times in an epoch: Centaur's mover.
+    Batched,
+}
+
+impl Population {
+    /// All of them, with their names.
+    pub const NAMED: [(&'static str, Self); 2] = [("on-demand", Self::OnDemand), ("batched", Self::Batched)];
+
+    /// The name in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OnDemand => "on-demand",
+            Self::Batched => "batched",
+        }
+    }
+}
+
 /// `[[tenant]]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TenantConfig {
@@ -227,6 +249,8 @@ pub struct TenantConfig {
     pub dirty: DirtyLimits,
     /// Which of its blocks leaves when another enters (the key `replacement`), and which may enter (`admission`); `None`: as the allocator has it.
     pub caching: Option<CachingSpec>,
+    /// When its blocks enter; `None`: as the allocator has it.
+    pub population: Option<Population>,
     /// What else is wanted for it.
     pub goals: GoalsConfig,
     /// Its disks; at least one.

@@ -22,6 +22,9 @@ use crate::warm_start;
 /// sample of this size, in some two megabytes.
 const SAMPLED_BLOCKS: u32 = 1 << 15;
 
+/// Movers come so many times in an epoch: every minute of Centaur's five (section IX).
+const MOVES: f64 = 5.0;
+
 /// A request of a tenant, as the monitor saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
@@ -48,6 +51,8 @@ pub struct LoopTenant {
     pub write_policy: ConfiguredPolicy,
     /// Replacement and admission, where they are configured: whatever the allocator would choose.
     pub caching: Option<CachingSpec>,
+    /// Its partition is filled in batches, or is not: whatever the allocator's system does.
+    pub batched: Option<bool>,
     /// What else is wanted for it.
     pub goals: Goals,
 }
@@ -89,6 +94,8 @@ pub struct Standing {
     pub epoch: u64,
     /// What was decided, and why.
     pub decision: Decision,
+    /// A mover fills its partition.
+    pub batched: bool,
     /// The size that the useful reuse distance of that epoch asks for, in blocks; 0 where nothing was read again.
     pub urd_blocks: u64,
     /// The size that the plain reuse distance of that epoch asks for, in blocks; 0 where nothing was accessed again.
@@ -112,6 +119,8 @@ pub struct EpochLoop {
     seats: Vec<Seat>,
     standings: Vec<Standing>,
     decisions: Decisions,
+    /// When movers come next, in seconds.
+    movers_due: f64,
 }
 
 /// A tenant's place in the control loop, and what was reported of it last.
@@ -139,7 +148,9 @@ impl EpochLoop {
         control.arrive(&places, 0.0)?;
         let seats = places.into_iter().map(|at| Seat { at, report: None }).collect();
         let decisions = Decisions::default();
-        let mut new = Self { config, control, tenants, seats, standings: Vec::new(), decisions };
+        let standings = Vec::new();
+        let movers_due = config.epoch.as_secs_f64() / MOVES;
+        let mut new = Self { config, control, tenants, seats, standings, decisions, movers_due };
         new.stand();
         Ok(new)
     }
@@ -244,6 +255,7 @@ impl EpochLoop {
         self.config.epoch = epoch;
         let profile = profile(&self.config, allocator.profile());
         self.control.switch(allocator, profile, now);
+        self.movers_due = now + profile.epoch_seconds / MOVES;
         if self.has_fixed_quotas() {
             for seat in &self.seats {
                 let quota = fixed[seat.at];
@@ -263,9 +275,20 @@ impl EpochLoop {
         }
     }
 
-    /// When something is due, in seconds since the start: [`EpochLoop::look`], or a decision.
+    /// When something is due, in seconds since the start: [`EpochLoop::look`], or a decision, or movers come.
     pub fn due_seconds(&self) -> f64 {
-        self.control.due_seconds()
+        let movers = self.standings.iter().any(|standing| standing.batched);
+        self.control.due_seconds().min(if movers { self.movers_due } else { f64::INFINITY })
+    }
+
+    /// True if movers come now: what they are to move in counts from now on.
+    pub fn movers_come(&mut self, now: f64) -> bool {
+        if now < self.movers_due {
+            return false;
+        }
+        self.movers_due = now + self.control.profile().epoch_seconds / MOVES;
+        self.control.populate();
+        true
     }
 
     /// True if a decision is due.
@@ -381,9 +404,12 @@ impl EpochLoop {
                 // That was predicted of another cache.
                 decision.predicted = None;
             }
+            let batches =
+                matches!(self.control.profile().population, larder_alloc::Population::Batched { .. });
             Standing {
                 epoch: self.control.epoch(),
                 decision,
+                batched: tenant.batched.unwrap_or(batches),
                 urd_blocks: found.map_or(0, |found| found.epoch.urd_blocks()),
                 trd_blocks: found.map_or(0, |found| found.epoch.trd_blocks()),
             }
@@ -441,6 +467,7 @@ mod tests {
             quota_blocks,
             write_policy: ConfiguredPolicy::Auto,
             caching: None,
+            batched: None,
             goals: Goals::default(),
         }
     }
@@ -623,6 +650,9 @@ mod tests {
                 epochs.observe(&access(1, Op::Write, block));
             }
             now = epochs.due_seconds();
+            while epochs.movers_come(now) && !epochs.must_decide(now) {
+                now = epochs.due_seconds();
+            }
             assert!(epochs.must_decide(now) || name == "larder", "{name}");
             epochs.decide(now, 7.0, &[]).expect("decides");
             let last = epochs.decisions().of("t0").next_back().expect("kept").clone();
@@ -682,5 +712,26 @@ mod tests {
         let epochs = EpochLoop::new(config(100), allocator, vec![mine, tenant("free", None)]).expect("fits");
         let seen: Vec<_> = epochs.standings().iter().map(|it| it.decision.mode.caching.to_string()).collect();
         assert_eq!(seen, ["arc", "s3-fifo"]);
+    }
+
+    #[test]
+    fn movers_come_five_times_in_an_epoch_where_a_partition_is_filled_by_one() {
+        let allocator = larder_alloc::by_name("eci").expect("known");
+        let by_mover = LoopTenant { batched: Some(true), ..tenant("a", None) };
+        let mut epochs =
+            EpochLoop::new(config(100), allocator, vec![by_mover, tenant("b", None)]).expect("fits");
+        let batched: Vec<_> = epochs.standings().iter().map(|standing| standing.batched).collect();
+        assert_eq!((batched, epochs.due_seconds()), (vec![true, false], 20.0));
+        assert!(!epochs.movers_come(19.0));
+        assert!(epochs.movers_come(20.0));
+        assert_eq!(epochs.due_seconds(), 40.0);
+        // Centaur's are for all tenants but those that say otherwise.
+        let centaur = larder_alloc::by_name("centaur").expect("known");
+        epochs.switch(centaur, Duration::from_secs(50), 20.0).expect("fits");
+        assert!(epochs.standings().iter().all(|standing| standing.batched));
+        assert_eq!(epochs.due_seconds(), 30.0);
+        let by_misses = LoopTenant { batched: Some(false), ..tenant("b", None) };
+        epochs.set_tenants(vec![by_misses], 20.0).expect("fits");
+        assert!(!epochs.standings()[0].batched);
     }
 }

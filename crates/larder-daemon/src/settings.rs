@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::ToSchema;
 
-use crate::config::{AllocatorChoice, Config, EPOCH_MAX, EPOCH_MIN, PolicyChoice, TenantConfig};
+use crate::config::{AllocatorChoice, Config, EPOCH_MAX, EPOCH_MIN, PolicyChoice, Population, TenantConfig};
 use crate::durable_file;
 use crate::units::{ExactDuration, ExactSize, parse_duration, parse_size};
 
@@ -26,7 +26,8 @@ pub const DEFAULT: &str = "default";
 pub const CONTROL_KEYS: [&str; 2] = ["allocator", "epoch"];
 
 /// The keys of `[[tenant]]` that can be set.
-pub const TENANT_KEYS: [&str; 7] = ["quota", "max", "write_policy", "weight", "share", "latency", "iops"];
+pub const TENANT_KEYS: [&str; 8] =
+    ["quota", "max", "write_policy", "population", "weight", "share", "latency", "iops"];
 
 /// A value cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -241,6 +242,12 @@ fn set_tenant(config: &mut Config, at: usize, key: &str, value: &str) -> Result<
             }
             tenant.write_policy = policy;
         }
+        "population" if value == NONE => tenant.population = None,
+        "population" => {
+            let found = Population::NAMED.iter().find(|(name, _)| *name == value);
+            let names = || Population::NAMED.map(|(name, _)| name).join(", ");
+            tenant.population = Some(found.ok_or_else(|| wrong(format!("use one of {}", names())))?.1);
+        }
         _ => return Err(SettingError::UnknownKey { key: key.into(), known: &TENANT_KEYS }),
     }
     if goals.latency.is_some() && goals.iops.is_some() {
@@ -262,6 +269,7 @@ fn get_tenant(tenant: &TenantConfig, key: &str) -> String {
         "iops" => number(goals.iops),
         "latency" => goals.latency.map_or(NONE.into(), |latency| ExactDuration(latency).to_string()),
         "write_policy" => tenant.write_policy.as_str().into(),
+        "population" => tenant.population.map_or(NONE, Population::as_str).into(),
         _ => String::new(),
     }
 }
@@ -295,6 +303,7 @@ mod tests {
             ("iops", "500"),
             ("latency", "none"),
             ("max", "64KiB"),
+            ("population", "batched"),
             ("quota", "32KiB"),
             ("share", "2.5"),
             ("weight", "3"),

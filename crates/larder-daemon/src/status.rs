@@ -124,6 +124,9 @@ pub struct TenantStatus {
     pub replacement: String,
     /// Which absent block may enter: `always`, `larc` ...
     pub admission: String,
+    /// When they enter: `on-demand` at a miss, or `batched`, by a mover.
+    #[serde(default)]
+    pub population: String,
     /// Block reads served without reading the backing.
     pub read_hits: u64,
     /// Block reads that read the backing.
@@ -373,6 +376,7 @@ mod tests {
             write_policy: "wt".into(),
             replacement: "lru".into(),
             admission: "always".into(),
+            population: "on-demand".into(),
             read_hits: 3,
             read_misses: 1,
             write_hits: 0,
@@ -443,7 +447,7 @@ mod tests {
             assert!(keys(&json["cache"]).contains(&key), "cache.{key}");
         }
         let tenant = &json["tenants"][0];
-        for key in "name quota_blocks occupied_blocks dirty_blocks warm_blocks write_policy replacement admission read_hits read_misses write_hits \
+        for key in "name quota_blocks occupied_blocks dirty_blocks warm_blocks write_policy replacement admission population read_hits read_misses write_hits \
             write_misses evictions ssd_writes backing_reads backing_writes urd_blocks trd_blocks decision volumes"
             .split_whitespace()
         {

@@ -26,6 +26,9 @@ impl Engine {
         if before.policy() != caching.policy() {
             self.replace_by(at, AnyReplacement::new(&caching.policy(), self.tenants[at].capacity, seed));
         }
+        if before != caching && self.has_mover(tenant) {
+            self.renew_mover(tenant.0);
+        }
     }
 
     /// A tenant's replacement and admission.
@@ -55,11 +58,12 @@ impl Engine {
 
     /// What policies know of a tenant's size is this many blocks.
     pub(crate) fn set_capacity(&mut self, tenant: usize, blocks: u32) {
-        let tenant = &mut self.tenants[tenant];
-        if tenant.capacity != blocks {
-            tenant.capacity = blocks;
-            tenant.replacement.resize(blocks);
-            tenant.admission.resize(blocks);
+        let of = &mut self.tenants[tenant];
+        if of.capacity != blocks {
+            of.capacity = blocks;
+            of.replacement.resize(blocks);
+            of.admission.resize(blocks);
+            self.resize_mover(tenant, blocks);
         }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Fill {
     writes: u32,
     /// Parts that have their data, but are held back until the fill has ended.
     held_back: Vec<u32>,
+    /// A mover wants it.
+    moved: bool,
 }
 
 /// A part that waits for `start..end` of a fill.
@@ -56,30 +58,56 @@ impl Engine {
         start: u64,
         end: u64,
     ) {
+        self.parts[part_id as usize].pending += 1;
+        let id = self.new_fill(part.volume, first);
+        let fill = &mut self.fills[id as usize];
+        fill.waiters.push(Waiter { part: part_id, start, end });
         let count = entries.len() as u64;
-        let stage = self.alloc_stage((count * self.block_bytes()) as u32);
-        let waiters = vec![Waiter { part: part_id, start, end }];
-        let fill = Fill {
-            volume: part.volume,
+        let (from, to) = (first * self.block_bytes(), self.block_range(part.volume, first + count - 1).1);
+        let locked = if self.is_planted(Planted::StaleFill) { (0, 0) } else { (from, to) };
+        self.volume_mut(part.volume).locks.share(locked.0, locked.1, Owner::Fill(id));
+        self.read_fill(id, entries);
+    }
+
+    /// A fill of blocks of a volume from `first` on, before anything of it is under way. Its lock comes next.
+    pub(crate) fn new_fill(&mut self, volume: VolumeId, first: u64) -> u32 {
+        self.fills.insert(Fill {
+            volume,
             first,
-            entries,
-            stage,
-            waiters,
+            entries: Vec::new(),
+            stage: StageId(0),
+            waiters: Vec::new(),
             reading: true,
             writes: 0,
             held_back: Vec::new(),
-        };
-        let id = self.fills.insert(fill) as u32;
-        self.parts[part_id as usize].pending += 1;
-        let (from, to) = self.fill_bytes(id);
-        let locked = if self.is_planted(Planted::StaleFill) { (0, 0) } else { (from, to) };
-        let volume = self.volume_mut(part.volume);
-        volume.fills.push(id);
-        volume.locks.share(locked.0, locked.1, Owner::Fill(id));
-        self.stats_mut(part.volume).backing_reads += count;
+            moved: false,
+        }) as u32
+    }
+
+    /// A fill of which nothing came.
+    pub(crate) fn drop_fill(&mut self, fill_id: u32) {
+        let fill = self.fills.remove(fill_id as usize);
+        self.unlock(fill.volume, Owner::Fill(fill_id));
+    }
+
+    /// A mover's fill, which has its lock, brings these blocks.
+    pub(crate) fn read_moved(&mut self, fill_id: u32, entries: Vec<EntryId>) {
+        self.fills[fill_id as usize].moved = true;
+        self.read_fill(fill_id, entries);
+    }
+
+    fn read_fill(&mut self, fill_id: u32, entries: Vec<EntryId>) {
+        let count = entries.len() as u64;
+        let stage = self.alloc_stage((count * self.block_bytes()) as u32);
+        let fill = &mut self.fills[fill_id as usize];
+        (fill.entries, fill.stage) = (entries, stage);
+        let volume = fill.volume;
+        let (from, to) = self.fill_bytes(fill_id);
+        self.volume_mut(volume).fills.push(fill_id);
+        self.stats_mut(volume).backing_reads += count;
         let buf = Buf { owner: BufOwner::Stage(stage), offset: 0 };
         let kind = OpKind::Read { offset: from, len: (to - from) as u32, buf };
-        self.device(Target::Backing(part.volume), kind, Op::FillRead { fill: id });
+        self.device(Target::Backing(volume), kind, Op::FillRead { fill: fill_id });
     }
 
     /// The fill that is bringing a block.
@@ -111,12 +139,15 @@ impl Engine {
     pub(crate) fn end_fill_read(&mut self, fill_id: u32, result: Result<(), IoError>) {
         let fill = &mut self.fills[fill_id as usize];
         fill.reading = false;
-        let waiters = std::mem::take(&mut fill.waiters);
+        let (waiters, moved, volume) = (std::mem::take(&mut fill.waiters), fill.moved, fill.volume);
+        if moved && result.is_err() {
+            self.stats_mut(volume).backing_errors += 1;
+        }
         for (at, &waiter) in waiters.iter().enumerate() {
             match result {
                 Ok(()) => self.serve(fill_id, waiter),
                 Err(error) => {
-                    self.fill_failed(fill_id, waiter, at == 0, error);
+                    self.fill_failed(fill_id, waiter, at == 0 && !moved, error);
                     self.part_step(waiter.part);
                 }
             }
@@ -241,6 +272,9 @@ impl Engine {
         self.unlock(fill.volume, Owner::Fill(fill_id));
         for part in fill.held_back {
             self.part_step(part);
+        }
+        if fill.moved {
+            self.end_move(fill.volume);
         }
     }
 

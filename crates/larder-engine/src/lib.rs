@@ -41,6 +41,7 @@ pub mod format;
 mod lending;
 mod locks;
 mod merge;
+mod mover;
 mod ops;
 mod order;
 mod out;
@@ -78,6 +79,7 @@ use larder_policy::admission::AnyAdmission;
 use larder_policy::any::AnyReplacement;
 use locks::{Owner, RangeLocks};
 use merge::Merge;
+use mover::Mover;
 use ops::{Op, StagedRead};
 use order::Order;
 use out::Out;
@@ -220,6 +222,8 @@ pub struct Engine {
     lending: bool,
     /// From so many bytes on, streams of reads stay out of the cache.
     stream_bypass: Option<u64>,
+    /// What fills the partitions that are not filled at each miss, by tenant.
+    movers: BTreeMap<u16, Mover>,
     /// Somebody wants to know which blocks are hit.
     watches_hits: bool,
     cleaner: Cleaner,
@@ -267,6 +271,7 @@ impl Engine {
             outs: BTreeMap::new(),
             lending: false,
             stream_bypass: None,
+            movers: BTreeMap::new(),
             watches_hits: false,
             cleaner: Cleaner::default(),
             ordered: Vec::new(),
@@ -374,6 +379,7 @@ impl Engine {
         }
         self.go_on_in_order();
         self.run_granted();
+        self.go_on_moving_all();
         self.clean();
         self.pump();
     }

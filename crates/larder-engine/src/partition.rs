@@ -5,6 +5,7 @@
 //! lock is pinned: something on its slot may be in flight.
 
 use crate::locks::Owner;
+use crate::mover::Mover;
 use crate::store::{BlockKey, EntryId, State, Store};
 use crate::usage::HitSample;
 use crate::{CachingSpec, DirtyLimits, Engine, Tenant, TenantId, TenantStats, Volume, VolumeId, WritePolicy};
@@ -128,7 +129,9 @@ impl Engine {
         let policies: usize = self.tenants.iter().map(policies).sum();
         let slots = self.free_slots.capacity() * size_of::<u32>();
         let durable = self.durable.as_ref().map_or(0, |durable| durable.memory_bytes());
-        self.cleaner.memory_bytes()
+        let movers: usize = self.movers.values().map(Mover::memory_bytes).sum();
+        movers
+            + self.cleaner.memory_bytes()
             + self.order_bytes()
             + self.store.memory_bytes()
             + slots
@@ -187,7 +190,16 @@ impl Engine {
         let hash = hash(secret);
         // In an ordered volume a write that passes by waits for all that is older.
         let asks = state != State::Writing || !self.is_ordered(key.volume) || !self.writes_back(key.volume);
-        if asks && !self.admits(tenant, secret, hash) {
+        if asks && (self.has_mover(TenantId(tenant as u16)) || !self.admits(tenant, secret, hash)) {
+            return None;
+        }
+        self.let_in(key, state)
+    }
+
+    /// Give an absent block that may enter an entry with a slot, if its partition has room.
+    pub(crate) fn let_in(&mut self, key: BlockKey, state: State) -> Option<EntryId> {
+        let tenant = self.tenant_of(key.volume);
+        if self.tenants[tenant].quota == 0 {
             return None;
         }
         let ghost = self.store.find_ghost(key);
@@ -198,7 +210,8 @@ impl Engine {
             None => {
                 // The policy has forgotten the ghost already.
                 ghost.map(|ghost| self.store.remove(ghost));
-                self.tenants[tenant].admission.failed(secret, hash);
+                let secret = self.store.secret_key(key);
+                self.tenants[tenant].admission.failed(secret, hash(secret));
                 None
             }
         }
@@ -251,6 +264,7 @@ impl Engine {
         let entry = self.add_entry(key, slot, state);
         let (t, mut nodes, _) = self.parts_of(self.tenant_of(key.volume));
         t.replacement.insert(&mut nodes, entry, false);
+        self.tell_mover_kept(key);
     }
 
     /// True if the tenant of a volume may hold another block that has its slot already.
@@ -324,6 +338,9 @@ impl Engine {
             _ => tenant.replacement.remove(&mut nodes, entry, state == State::Ghost),
         }
         let key = self.store.key(entry);
+        if !self.movers.is_empty() {
+            self.tell_mover_gone(key);
+        }
         let slot = self.store.remove(entry);
         if state != State::Ghost && self.may_reuse(key, slot) {
             self.free_slots.push(slot);
@@ -370,6 +387,9 @@ impl Engine {
             self.tenants[tenant].stats.evictions += 1;
         }
         let key = self.store.key(out.handle);
+        if !self.movers.is_empty() {
+            self.tell_mover_gone(key);
+        }
         let slot = match out.ghost {
             true => self.store.make_ghost(out.handle),
             false => self.store.remove(out.handle),

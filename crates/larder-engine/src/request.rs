@@ -83,6 +83,9 @@ impl Engine {
         if request.len == 0 {
             return self.reply(request.id, Ok(()));
         }
+        if !self.movers.is_empty() {
+            self.tell_mover(&request);
+        }
         let end = self.part_end(&request, request.offset);
         if end == request.offset + request.len {
             self.alone += 1;

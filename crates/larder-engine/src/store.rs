@@ -294,6 +294,11 @@ impl Store {
         key.pack() ^ self.seed
     }
 
+    /// The block of a [`Self::secret_key`].
+    pub fn key_of_secret(&self, secret: u64) -> BlockKey {
+        BlockKey::unpack(secret ^ self.seed)
+    }
+
     /// [`Self::secret_key`] of an entry's block.
     #[inline]
     pub fn secret_key_of(&self, id: EntryId) -> u64 {

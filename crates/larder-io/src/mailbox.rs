@@ -82,6 +82,8 @@ pub(crate) enum PartitionCommand {
     Lending(bool),
     StreamBypass(Option<u64>),
     WatchHits(bool),
+    Mover { tenant: TenantId, moves: bool },
+    MoveIn,
     Use(mpsc::Sender<Vec<TenantUse>>),
 }
 
@@ -292,6 +294,16 @@ impl<C> Handle<C> {
     /// Have it watched which blocks are hit: [`TenantUse::effective`].
     pub fn watch_hits(&self, watch: bool) -> Result<(), HandleError> {
         self.partitions(PartitionCommand::WatchHits(watch))
+    }
+
+    /// Have a mover fill a tenant's partition ([`larder_engine::Engine::set_mover`]), or every miss. Unknown tenants are ignored.
+    pub fn set_mover(&self, tenant: TenantId, moves: bool) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::Mover { tenant, moves })
+    }
+
+    /// The movers come ([`larder_engine::Engine::move_in`]).
+    pub fn move_in(&self) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::MoveIn)
     }
 
     /// Ask how all tenants use their partitions, in the order of their identities. The monitor's batch is handed on before.

@@ -523,3 +523,69 @@ fn long_streams_of_reads_stay_out() {
     read_blocks(&mut rig, volume, 600..700);
     assert_eq!(rig.host().engine().occupied(tenant), 263);
 }
+
+/// The mover comes, and all that it fills is there.
+fn move_in(rig: &mut Rig) {
+    rig.host().move_in();
+    while rig.host().step() {}
+    rig.host().engine().self_check();
+}
+
+#[test]
+fn a_mover_fills_between_and_not_at_misses() {
+    let (mut rig, tenant, volume) = rig(4, 16);
+    rig.host().set_mover(tenant, true);
+    read_blocks(&mut rig, volume, [1, 2, 1]);
+    assert_eq!(rig.host().engine().occupied(tenant), 0);
+    assert_eq!(counts(rig.host().engine().stats(tenant)), (0, 3, 0));
+    move_in(&mut rig);
+    // Neighbours are read together.
+    assert_eq!((rig.host().engine().occupied(tenant), backing_reads(&mut rig, volume)), (2, 4));
+    read_blocks(&mut rig, volume, [1, 2]);
+    assert_eq!(rig.run(ask::write(volume, 2 * BLOCK, BLOCK)), Ok(()));
+    assert_eq!(rig.run(ask::write(volume, 9 * BLOCK, BLOCK)), Ok(()));
+    let stats = rig.host().engine().stats(tenant);
+    assert_eq!((stats.read_hits, stats.write_hits, stats.write_misses), (2, 1, 1));
+    assert_eq!((stats.ssd_fill_blocks, stats.ssd_guest_write_blocks), (2, 1));
+    // What was written past the cache is wanted too; a mover that is dismissed leaves misses to themselves.
+    move_in(&mut rig);
+    assert_eq!(rig.host().engine().occupied(tenant), 3);
+    rig.host().set_mover(tenant, false);
+    read_blocks(&mut rig, volume, [5, 5]);
+    assert_eq!(rig.host().engine().stats(tenant).read_hits, 3);
+}
+
+#[test]
+fn what_a_mover_brings_takes_the_place_of_what_nobody_wants() {
+    let (mut rig, tenant, volume) = rig(4, 32);
+    rig.host().set_mover(tenant, true);
+    read_blocks(&mut rig, volume, 0..4);
+    move_in(&mut rig);
+    read_blocks(&mut rig, volume, [1, 10, 12]);
+    // As LRU: 0 and 2 make room, in whatever order; 1 and 3 stay.
+    move_in(&mut rig);
+    let before = rig.host().engine().stats(tenant);
+    assert_eq!((before.evictions, before.ssd_fill_blocks), (2, 6));
+    read_blocks(&mut rig, volume, [1, 3, 10, 12]);
+    assert_eq!(rig.host().engine().stats(tenant).read_hits, before.read_hits + 4);
+    // What was discarded is wanted no more.
+    read_blocks(&mut rig, volume, [20]);
+    assert_eq!(rig.run(ask::of(larder_engine::RequestKind::Discard, volume, 20 * BLOCK, BLOCK)), Ok(()));
+    move_in(&mut rig);
+    assert_eq!(rig.host().engine().stats(tenant).ssd_fill_blocks, before.ssd_fill_blocks);
+}
+
+#[test]
+fn a_mover_brings_back_what_left_though_it_is_wanted() {
+    let (mut rig, tenant, volume) = rig(4, 32);
+    rig.host().set_write_policy(tenant, WritePolicy::ReadOnly);
+    rig.host().set_mover(tenant, true);
+    read_blocks(&mut rig, volume, [1, 2]);
+    move_in(&mut rig);
+    // Under `ro` a write takes its block out; the shadow holds it still.
+    assert_eq!(rig.run(ask::write(volume, BLOCK, BLOCK)), Ok(()));
+    assert_eq!(rig.host().engine().occupied(tenant), 1);
+    move_in(&mut rig);
+    read_blocks(&mut rig, volume, [1, 2]);
+    assert_eq!(rig.host().engine().stats(tenant).read_hits, 2);
+}

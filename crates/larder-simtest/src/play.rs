@@ -146,6 +146,11 @@ impl World {
                 self.count(Fault::Change);
                 self.set_lending(lending);
             }
+            Act::Mover { tenant, moves } => {
+                self.count(Fault::Change);
+                self.set_mover(tenant, moves);
+            }
+            Act::MoveIn => self.move_in(),
             Act::Join { tenant, bytes, ordered } => {
                 self.count(Fault::Change);
                 self.join(tenant, bytes, ordered);

@@ -50,6 +50,15 @@ pub enum Act {
     },
     /// Partitions lend each other what they do not use, or no longer.
     Lending(bool),
+    /// A mover fills a tenant's partition, or every miss.
+    Mover {
+        /// Its number.
+        tenant: usize,
+        /// The mover does.
+        moves: bool,
+    },
+    /// The movers come.
+    MoveIn,
     /// A volume comes, if it can.
     Join {
         /// Whose it is.
@@ -360,9 +369,11 @@ impl Writer<'_> {
     fn setting(&mut self) -> Act {
         let tenant = self.tenant();
         if self.plan.lending && self.rng.below(3) == 0 {
-            return match self.rng.below(4) {
-                0 => Act::Lending(self.rng.below(3) > 0),
-                1 => Act::Policy { tenant, policy: WritePolicy::WriteThroughNoAllocate },
+            return match self.rng.below(8) {
+                0 | 1 => Act::Lending(self.rng.below(3) > 0),
+                2 => Act::Policy { tenant, policy: WritePolicy::WriteThroughNoAllocate },
+                3 => Act::Mover { tenant, moves: self.rng.below(3) > 0 },
+                4 | 5 => Act::MoveIn,
                 _ => Act::Caching { tenant, caching: any_caching(&mut self.rng) },
             };
         }

@@ -275,6 +275,18 @@ impl World {
         self.check();
     }
 
+    /// Have a mover fill a tenant's partition, or every miss.
+    pub fn set_mover(&mut self, tenant: usize, moves: bool) {
+        self.host.set_mover(TenantId(tenant as u16), moves);
+        self.check();
+    }
+
+    /// The movers come.
+    pub fn move_in(&mut self) {
+        self.host.move_in();
+        self.check();
+    }
+
     /// Have partitions lend each other what they do not use, or no longer.
     pub fn set_lending(&mut self, lending: bool) {
         self.plan.lending = lending;

@@ -15,8 +15,8 @@ use super::error::Complaint;
 use super::reader::{Field, Source, Table, Unique};
 use super::{
     AllocatorChoice, ApiConfig, BackingConfig, CacheConfig, Config, ControlConfig, DEFAULT_CONTROL_SOCKET,
-    EPOCH_MAX, EPOCH_MIN, GoalsConfig, NAME_BYTES_MAX, PolicyChoice, REACTORS_MAX, SocketGroup, TENANTS_MAX,
-    TenantConfig, UNIX_PATH_BYTES_MAX, VOLUMES_MAX, VolumeConfig,
+    EPOCH_MAX, EPOCH_MIN, GoalsConfig, NAME_BYTES_MAX, PolicyChoice, Population, REACTORS_MAX, SocketGroup,
+    TENANTS_MAX, TenantConfig, UNIX_PATH_BYTES_MAX, VOLUMES_MAX, VolumeConfig,
 };
 use crate::units::ExactSize;
 use crate::wear::endurance::Endurance;
@@ -378,7 +378,7 @@ impl<'c> Rules<'c> {
 
     fn tenant(&mut self, table: &Table<'_>) -> Result<TenantConfig, Complaint> {
         let dirty = ["dirty_rest", "dirty_max", "dirty_age"];
-        let known = ["name", "quota", "write_policy", "replacement", "admission", "volume"];
+        let known = ["name", "quota", "write_policy", "replacement", "admission", "population", "volume"];
         let wanted = ["weight", "share", "latency", "iops", "max"];
         table.allow_only(&[&known[..], &dirty[..], &wanted[..]].concat())?;
         let field = table.required("name", "\"db\"")?;
@@ -394,6 +394,8 @@ impl<'c> Rules<'c> {
         let write_policy = policy.map_or(Ok(PolicyChoice::Auto), |field| write_policy(&field, keep))?;
         let dirty = dirty_limits(table)?;
         let (caching, goals) = (caching(table)?, goals(table, self.cache)?);
+        let population =
+            table.string("population")?.map(|field| field.choose(&Population::NAMED)).transpose()?;
         let tables = table.tables("volume", "[[tenant.volume]]")?;
         if tables.is_empty() {
             return Err(table.complain(
@@ -402,7 +404,7 @@ impl<'c> Rules<'c> {
             ));
         }
         let volumes = tables.iter().map(|table| self.volume(table)).collect::<Result<Vec<_>, _>>()?;
-        Ok(TenantConfig { name, quota_bytes, write_policy, dirty, caching, goals, volumes })
+        Ok(TenantConfig { name, quota_bytes, write_policy, dirty, caching, population, goals, volumes })
     }
 
     /// A quota of at least a block that fits beside the quotas before it. Initial quotas under `eci` must fit as well:

@@ -264,7 +264,7 @@ fn name_tenant((index, (quota_bytes, write_policy, caching, volumes)): (usize, U
         ublk,
         ordered,
     };
-    let volumes = volumes.into_iter().enumerate().map(volume).collect();
+    let volumes: Vec<_> = volumes.into_iter().enumerate().map(volume).collect();
     let dirty = DirtyLimits { rest: index as u8, max: 50, age: 7 };
     let goals = match index {
         0 => GoalsConfig::default(),
@@ -276,7 +276,18 @@ fn name_tenant((index, (quota_bytes, write_policy, caching, volumes)): (usize, U
         },
         _ => GoalsConfig { share: Some(3.0), iops: Some(0.1), ..GoalsConfig::default() },
     };
-    TenantConfig { name: format!("t-{index}"), quota_bytes, write_policy, dirty, caching, goals, volumes }
+    let population =
+        [None, Some(Population::OnDemand), Some(Population::Batched)][(index + volumes.len()) % 3];
+    TenantConfig {
+        name: format!("t-{index}"),
+        quota_bytes,
+        write_policy,
+        dirty,
+        caching,
+        population,
+        goals,
+        volumes,
+    }
 }
 
 fn any_config() -> impl Strategy<Value = Config> {

@@ -60,6 +60,9 @@ fn write_tenant(f: &mut fmt::Formatter<'_>, tenant: &TenantConfig) -> fmt::Resul
         writeln!(f, "replacement = \"{}\"", caching.policy())?;
         writeln!(f, "admission = \"{}\"", caching.admission())?;
     }
+    if let Some(population) = tenant.population {
+        writeln!(f, "population = \"{}\"", population.as_str())?;
+    }
     write_goals(f, &tenant.goals)?;
     tenant.volumes.iter().try_for_each(|volume| write_volume(f, volume))
 }

@@ -15,7 +15,7 @@ use larder_io::{Backing, CacheError, CachePlan, CacheSpec, FileDevice, OpenError
 
 use super::ServeError;
 use crate::config::{
-    BackingConfig, CacheConfig, Config, GoalsConfig, PolicyChoice, TenantConfig, VolumeConfig,
+    BackingConfig, CacheConfig, Config, GoalsConfig, PolicyChoice, Population, TenantConfig, VolumeConfig,
 };
 use crate::control_socket;
 use crate::epoch::{EpochLoop, LoopConfig, LoopTenant};
@@ -242,6 +242,7 @@ pub(super) fn loop_tenant(config: &Config, tenant: &TenantConfig) -> LoopTenant 
         quota_blocks: tenant.quota_bytes.map(|bytes| config.cache.blocks_in(bytes)),
         write_policy: configured_policy(tenant.write_policy),
         caching: tenant.caching,
+        batched: tenant.population.map(|population| population == Population::Batched),
         goals: goals(config, &tenant.goals),
     }
 }

@@ -101,6 +101,7 @@ impl ReactorPlan {
         let policy = engine_policy(standing.decision.mode.write);
         let id = builder.add_tenant(standing.decision.quota_blocks, policy)?;
         builder.set_caching(id, standing.decision.mode.caching);
+        builder.set_mover(id, standing.batched);
         builder.set_dirty_limits(id, tenant.dirty);
         debug_assert_eq!(id, place.tenant, "identities are dense, in the order of the configuration");
         for (config, backing) in tenant.volumes.iter().zip(backings) {

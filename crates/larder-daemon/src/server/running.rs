@@ -456,6 +456,7 @@ impl Actuator for ReactorActuator {
             Step::Quota { blocks, .. } => reactor.set_quota(place.tenant, blocks),
             Step::WritePolicy { policy, .. } => reactor.set_write_policy(place.tenant, engine_policy(policy)),
             Step::Caching { caching, .. } => reactor.set_caching(place.tenant, caching),
+            Step::Population { batched, .. } => reactor.set_mover(place.tenant, batched),
         };
         match done {
             // A reactor that has ended has no quotas: the daemon is stopping.
@@ -475,6 +476,13 @@ impl Actuator for ReactorActuator {
             {
                 tracing::error!(?arrangement, %error, "a reactor does not know of the allocator");
             }
+        }
+    }
+
+    fn move_in(&mut self) {
+        for reactor in &self.reactors {
+            // One that has ended has nothing to fill: the daemon is stopping.
+            let _ = reactor.move_in();
         }
     }
 

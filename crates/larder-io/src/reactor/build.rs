@@ -167,6 +167,11 @@ impl ReactorBuilder {
         self.engine.set_caching(tenant, caching);
     }
 
+    /// Have a mover fill the partition of a tenant that was added here; otherwise misses do.
+    pub fn set_mover(&mut self, tenant: TenantId, moves: bool) {
+        self.engine.set_mover(tenant, moves);
+    }
+
     /// Add a volume to a tenant of this reactor.
     pub fn add_volume(&mut self, tenant: TenantId, backing: Backing) -> Result<VolumeId, ReactorError> {
         if tenant.0 >= self.tenants || self.volumes.len() >= usize::from(u16::MAX) - 1 {

@@ -21,7 +21,9 @@ impl<F: Frontend> Reactor<F> {
             PartitionCommand::Caching { tenant, caching } if known(tenant) => {
                 engine.set_caching(tenant, caching);
             }
+            PartitionCommand::Mover { tenant, moves } if known(tenant) => engine.set_mover(tenant, moves),
             PartitionCommand::Quota { tenant, .. }
+            | PartitionCommand::Mover { tenant, .. }
             | PartitionCommand::WritePolicy { tenant, .. }
             | PartitionCommand::Caching { tenant, .. } => {
                 tracing::warn!(?tenant, "a command for a tenant that this reactor does not have");
@@ -32,6 +34,11 @@ impl<F: Frontend> Reactor<F> {
             }
             PartitionCommand::StreamBypass(bytes) => engine.set_stream_bypass(bytes),
             PartitionCommand::WatchHits(watch) => engine.watch_hits(watch),
+            PartitionCommand::MoveIn => {
+                engine.move_in();
+                let crate::Context { lane, driver, .. } = &mut *self.cx;
+                driver.act(lane);
+            }
             PartitionCommand::Use(asker) => {
                 self.cx.driver.monitor.flush();
                 let uses = (0..self.tenants).map(|tenant| self.tenant_use(TenantId(tenant))).collect();

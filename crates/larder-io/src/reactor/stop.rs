@@ -43,6 +43,7 @@ impl<F: Frontend> Reactor<F> {
         if self.phase == Phase::Running {
             self.phase = Phase::Draining { deadline: Instant::now() + within };
             self.thaw_all();
+            self.cx.driver.engine.dismiss_movers();
             self.frontend.stop(&mut self.cx);
         }
     }

@@ -175,6 +175,17 @@ impl SimHost {
         self.drain();
     }
 
+    /// Have a mover fill a tenant's partition, or every miss.
+    pub fn set_mover(&mut self, tenant: TenantId, moves: bool) {
+        self.engine.set_mover(tenant, moves);
+    }
+
+    /// The movers come.
+    pub fn move_in(&mut self) {
+        self.engine.move_in();
+        self.drain();
+    }
+
     /// Have long streams of reads stay out of the cache.
     pub fn set_stream_bypass(&mut self, bytes: Option<u64>) {
         self.engine.set_stream_bypass(bytes);

@@ -126,6 +126,7 @@ impl World {
             let id = engine.add_tenant(tenant.quota, tenant.policy);
             engine.set_caching(id, tenant.caching);
             engine.set_dirty_limits(id, tenant.dirty);
+            engine.set_mover(id, self.plan.lending && (self.plan.seed ^ u64::from(id.0)) & 2 == 0);
         }
         for disk in &self.plan.disks {
             let volume = engine.add_volume(TenantId(disk.tenant as u16), disk.bytes);

@@ -1,9 +1,11 @@
 //! Replacement and admission as each tenant's configuration names them, in the running daemon.
 
-use crate::common::daemon::{Larder, count};
+use crate::common::daemon::{self, Larder, count};
 use crate::common::nbd::Client;
 use crate::common::pattern::{first_difference, stamp};
+use crate::common::process::run;
 use crate::common::setup::{BLOCK, MIB, Setup};
+use crate::common::wait_for;
 use std::ops::Range;
 
 /// A cache of 256 blocks for one tenant, whose volume has 1024. In memory, and not kept: which block leaves must not depend on fills whose
@@ -59,5 +61,31 @@ fn the_third_access_lets_a_block_in_behind_any_policy() {
     let mut client = Client::connect(&larder.socket("a0"), "a0");
     let passes = [(); 4].map(|()| read(&larder, &mut client, 0..50));
     assert_eq!(passes, [(0, 0), (0, 0), (0, 50), (50, 0)]);
+    larder.stop();
+}
+
+#[test]
+fn a_mover_fills_what_was_missed_until_misses_do_again() {
+    // It comes every second.
+    let larder = Setup::in_memory("1MiB")
+        .cold()
+        .control("allocator = \"static\"\nepoch = \"5s\"")
+        .tenant("a", "write_policy = \"wt\"\npopulation = \"batched\"")
+        .stamped_volume("a0", 4 * MIB, 6)
+        .start();
+    assert_eq!(larder.tenant("a")["population"], "batched");
+    let mut client = Client::connect(&larder.socket("a0"), "a0");
+    assert_eq!(read(&larder, &mut client, 0..50).0, 0);
+    wait_for("the mover", || match count(&larder.tenant("a"), "occupied_blocks") {
+        50 => Ok(()),
+        others => Err(format!("{others} blocks are cached")),
+    });
+    assert_eq!(count(&larder.tenant("a")["ssd_writes"], "fill"), 50);
+    assert_eq!(read(&larder, &mut client, 0..50), (50, 0));
+    let mut set = daemon::larder();
+    set.args(["set", "--tenant", "a", "population=on-demand", "--socket"]).arg(larder.control_socket());
+    run(&mut set, larder.folder());
+    assert_eq!(larder.tenant("a")["population"], "on-demand");
+    assert_eq!(read(&larder, &mut client, 100..120), (0, 20));
     larder.stop();
 }
