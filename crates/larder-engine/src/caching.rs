@@ -4,10 +4,11 @@
 //! in proportion to what the tenant holds, all at once: some 0.1 µs for a block.
 
 use crate::partition::EntryNodes;
+use crate::partitions::PartitionId;
 use crate::store::State;
 use crate::{CachingSpec, Engine, TenantId};
 use larder_policy::Replacement;
-use larder_policy::admission::{Admission, AnyAdmission};
+use larder_policy::admission::AnyAdmission;
 use larder_policy::any::AnyReplacement;
 
 impl Engine {
@@ -16,54 +17,56 @@ impl Engine {
     /// # Panics
     /// For Belady's policy, which is for simulations only.
     pub fn set_caching(&mut self, tenant: TenantId, caching: CachingSpec) {
-        self.tell_touched();
-        let (at, seed) = (tenant.0 as usize, u64::from(tenant.0));
-        let before = std::mem::replace(&mut self.tenants[at].caching, caching);
-        if before.admission() != caching.admission() || before.policy() != caching.policy() {
-            let capacity = self.tenants[at].capacity;
-            self.tenants[at].admission = AnyAdmission::new(&caching.admission(), capacity, seed);
-        }
-        if before.policy() != caching.policy() {
-            self.replace_by(at, AnyReplacement::new(&caching.policy(), self.tenants[at].capacity, seed));
-        }
-        if before != caching && self.has_mover(tenant) {
+        let is_other = self.caching(tenant) != caching;
+        self.run_by(PartitionId::of(tenant), caching);
+        if is_other && self.has_mover(tenant) {
             self.renew_mover(tenant.0);
         }
     }
 
     /// A tenant's replacement and admission.
     pub fn caching(&self, tenant: TenantId) -> CachingSpec {
-        self.tenants[tenant.0 as usize].caching
+        self.partitions[PartitionId::of(tenant)].caching
     }
 
-    fn replace_by(&mut self, tenant: usize, new: AnyReplacement) {
+    /// How the blocks of a partition are replaced and admitted from now on.
+    pub(crate) fn run_by(&mut self, at: PartitionId, caching: CachingSpec) {
+        self.tell_touched();
+        let partition = &mut self.partitions[at];
+        let before = std::mem::replace(&mut partition.caching, caching);
+        if before.admission() != caching.admission() || before.policy() != caching.policy() {
+            partition.admission = AnyAdmission::new(&caching.admission(), partition.capacity, at.seed());
+        }
+        if before.policy() != caching.policy() {
+            let new = AnyReplacement::new(&caching.policy(), partition.capacity, at.seed());
+            self.replace_by(at, new);
+        }
+    }
+
+    /// A partition that holds nothing any more has forgotten what was there.
+    pub(crate) fn begin_anew(&mut self, at: PartitionId) {
+        let partition = &mut self.partitions[at];
+        let policy = partition.caching.policy();
+        partition.replacement = AnyReplacement::new(&policy, partition.capacity, at.seed());
+    }
+
+    fn replace_by(&mut self, at: PartitionId, new: AnyReplacement) {
         if new.keeps_tags() {
             self.store.keep_tags();
         }
-        let mut old = std::mem::replace(&mut self.tenants[tenant].replacement, new);
+        let mut old = std::mem::replace(&mut self.partitions[at].replacement, new);
         let mut nodes = EntryNodes::of(&mut self.store);
         while let Some(out) = old.evict(&mut nodes, |_, _| false) {
             if out.ghost {
                 old.remove(&mut nodes, out.handle, true);
             }
-            self.tenants[tenant].replacement.insert(&mut nodes, out.handle, false);
+            self.partitions[at].replacement.insert(&mut nodes, out.handle, false);
         }
         for entry in 0..self.store.numbers() {
-            let Some(key) = self.store.key_of_number(entry) else { continue };
-            if self.store.state(entry) == State::Ghost && self.tenant_of(key.volume) == tenant {
+            let used = self.store.key_of_number(entry).is_some();
+            if used && self.store.state(entry) == State::Ghost && self.partition_of(entry) == at {
                 self.store.remove(entry);
             }
-        }
-    }
-
-    /// What policies know of a tenant's size is this many blocks.
-    pub(crate) fn set_capacity(&mut self, tenant: usize, blocks: u32) {
-        let of = &mut self.tenants[tenant];
-        if of.capacity != blocks {
-            of.capacity = blocks;
-            of.replacement.resize(blocks);
-            of.admission.resize(blocks);
-            self.resize_mover(tenant, blocks);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The invariants of the engine, checked in full: slow, for tests to call after each step.
 
-use crate::store::State;
-use crate::{Engine, TenantId, VolumeId};
+use crate::store::{EntryId, State};
+use crate::{Engine, Sharing, TenantId, VolumeId};
 use larder_policy::Replacement;
+use std::collections::BTreeMap;
 
 impl Engine {
     /// Check every invariant.
@@ -33,11 +34,12 @@ impl Engine {
             assert!(!seen, "slot {slot} has two owners");
         };
         self.free_slots.iter().copied().for_each(&mut own);
-        let mut live = vec![0; self.tenants.len()];
-        let mut dead = vec![0; self.tenants.len()];
+        let (mut live, mut dead, mut held) = (BTreeMap::new(), BTreeMap::new(), vec![0; self.tenants.len()]);
         for entry in 0..self.store.numbers() {
             let Some(key) = self.store.key_of_number(entry) else { continue };
             let TenantId(tenant) = self.volume(key.volume).tenant;
+            let at = self.partition_of(entry);
+            self.check_place(entry);
             match self.store.state(entry) {
                 State::Ghost => {
                     assert_eq!(self.store.find_ghost(key), Some(entry), "{key:?} is found by its key")
@@ -46,13 +48,30 @@ impl Engine {
                     assert_eq!(self.store.find(key), Some(entry), "{key:?} is found by its key");
                     own(self.store.slot(entry));
                     let counted = if state == State::Dead { &mut dead } else { &mut live };
-                    counted[tenant as usize] += 1;
+                    *counted.entry(at).or_insert(0) += 1;
+                    held[tenant as usize] += 1;
                 }
             }
         }
+        for at in self.partitions.ids() {
+            let (partition, counted) = (&self.partitions[at], |of: &BTreeMap<_, u32>| of.get(&at).copied());
+            let (live, dead) = (counted(&live).unwrap_or(0), counted(&dead).unwrap_or(0));
+            assert_eq!(partition.replacement.resident(), live, "the policy of {at:?} knows its blocks");
+            assert_eq!(partition.dead.len(), dead, "the dead blocks of {at:?} are on its list");
+        }
         for (at, tenant) in self.tenants.iter().enumerate() {
-            assert_eq!(tenant.replacement.resident(), live[at], "tenant {at}'s policy knows its blocks");
-            assert_eq!(tenant.dead.len(), dead[at], "tenant {at}'s dead blocks are on its list");
+            assert_eq!(tenant.held, held[at], "tenant {at}'s slots are counted");
+        }
+    }
+
+    /// An entry is in a partition that is in use.
+    fn check_place(&self, entry: EntryId) {
+        match self.sharing {
+            Sharing::Off => {
+                assert!(!self.store.is_common(entry), "nobody shares, but entry {entry} is common")
+            }
+            Sharing::All { .. } => assert!(self.store.is_common(entry), "all share, but not entry {entry}"),
+            Sharing::Spill { .. } => {}
         }
     }
 
@@ -76,6 +95,11 @@ impl Engine {
                 "tenant {at}'s dirty blocks"
             );
         }
+        assert_eq!(
+            self.dirty,
+            self.tenants.iter().map(|tenant| tenant.dirty).sum::<u32>(),
+            "all dirty blocks"
+        );
     }
 
     fn check_idle(&self) {

@@ -2,9 +2,10 @@
 //!
 //! While they lend, a tenant grows as long as there are free blocks, whatever its quota. When there are none, one that is below its quota takes blocks from the one that is
 //! most above its own; all others make do with what they have. So nothing leaves the cache because of a decision alone, but only when somebody wants its place.
-//! An engine that lends takes the whole free pool: no other may depend on it.
+//! Where tenants share a partition, none of this is so. An engine that lends takes the whole free pool: no other may depend on it.
 
-use crate::Engine;
+use crate::partitions::PartitionId;
+use crate::{Engine, Sharing};
 
 /// Blocks that change hands together.
 const BATCH: u32 = 64;
@@ -17,36 +18,40 @@ impl Engine {
     pub fn set_lending(&mut self, lending: bool) {
         if std::mem::replace(&mut self.lending, lending) != lending {
             self.tell_touched();
-            (0..self.tenants.len()).for_each(|tenant| self.fit_capacity(tenant));
+            self.partitions.own_ids().for_each(|at| self.fit_capacity(at));
             self.trim_due = true;
         }
     }
 
     /// True if partitions lend.
+    #[inline]
     pub fn is_lending(&self) -> bool {
-        self.lending
+        self.lending && self.sharing == Sharing::Off
     }
 
-    /// A tenant's policies are told its quota, or what it holds of others' as well.
-    pub(crate) fn fit_capacity(&mut self, tenant: usize) {
-        let (quota, held) = (self.tenants[tenant].quota, self.tenants[tenant].occupied());
-        let capacity = if self.lending && held > quota { held.saturating_add(AHEAD) } else { quota };
-        self.set_capacity(tenant, capacity);
+    /// A partition's policies are told its quota, or what it holds of others' as well.
+    pub(crate) fn fit_capacity(&mut self, at: PartitionId) {
+        let lending = self.is_lending();
+        let partition = &mut self.partitions[at];
+        let (quota, held) = (partition.quota, partition.occupied());
+        let capacity = if lending && held > quota { held.saturating_add(AHEAD) } else { quota };
+        partition.set_capacity(capacity);
     }
 
-    /// Nothing more fits into a tenant's partition without anything leaving it.
-    pub(crate) fn is_full(&mut self, tenant: usize) -> bool {
-        self.tenants[tenant].is_full() && !(self.lending && self.have_free_slot())
+    /// Nothing more fits into a partition without anything leaving the cache.
+    pub(crate) fn is_full(&mut self, at: PartitionId) -> bool {
+        let spare = self.spills(at) && !self.partitions[PartitionId::COMMON].is_full();
+        self.partitions[at].is_full() && !spare && !(self.is_lending() && self.have_free_slot())
     }
 
     /// A slot for another block of a tenant, lent or its own.
-    pub(crate) fn take_lent_slot(&mut self, tenant: usize) -> Option<u32> {
+    pub(crate) fn take_lent_slot(&mut self, own: PartitionId) -> Option<u32> {
         if !self.have_free_slot() {
-            let from = self.lender(tenant).unwrap_or(tenant);
-            let above = self.tenants[from].occupied().saturating_sub(self.tenants[from].quota);
+            let from = self.lender(own).unwrap_or(own);
+            let above = self.above_quota(from);
             // Slots that wait until the journal says that they are free are on their way already.
             let coming = self.durable.as_ref().map_or(0, |durable| durable.freeing());
-            let batch = match from == tenant {
+            let batch = match from == own {
                 true => 1,
                 false => above.min(BATCH.saturating_sub(u32::try_from(coming).unwrap_or(u32::MAX))),
             };
@@ -61,20 +66,25 @@ impl Engine {
             self.have_free_slot();
         }
         let slot = self.free_slots.pop()?;
-        if self.tenants[tenant].occupied() >= self.tenants[tenant].capacity {
-            let held = self.tenants[tenant].occupied();
-            self.set_capacity(tenant, held.saturating_add(AHEAD));
+        let partition = &mut self.partitions[own];
+        let held = partition.occupied();
+        if held >= partition.capacity {
+            partition.set_capacity(held.saturating_add(AHEAD));
         }
         Some(slot)
     }
 
     /// Who gives blocks back for a tenant that is below its quota: the one that is most above its own.
-    fn lender(&self, tenant: usize) -> Option<usize> {
-        if self.tenants[tenant].is_full() {
+    fn lender(&self, own: PartitionId) -> Option<PartitionId> {
+        if self.partitions[own].is_full() {
             return None;
         }
-        let above = |at: &usize| self.tenants[*at].occupied().saturating_sub(self.tenants[*at].quota);
-        let most = (0..self.tenants.len()).filter(|&at| at != tenant).max_by_key(above)?;
-        (above(&most) > 0).then_some(most)
+        let others = self.partitions.own_ids().filter(|&at| at != own);
+        let most = others.max_by_key(|&at| self.above_quota(at))?;
+        (self.above_quota(most) > 0).then_some(most)
+    }
+
+    fn above_quota(&self, at: PartitionId) -> u32 {
+        self.partitions[at].occupied().saturating_sub(self.partitions[at].quota)
     }
 }

@@ -46,10 +46,12 @@ mod ops;
 mod order;
 mod out;
 mod partition;
+mod partitions;
 mod range;
 mod read;
 mod request;
 mod resume;
+mod sharing;
 mod slow;
 mod stats;
 mod store;
@@ -66,6 +68,7 @@ pub use durable::{GrowError, JoinError, OpenError, Planted, Sums};
 pub use larder_policy::spec::CachingSpec;
 pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};
 pub use resume::{Resumed, SessionMark};
+pub use sharing::Sharing;
 pub use slow::PROBE_EVERY;
 pub use stats::TenantStats;
 
@@ -74,15 +77,13 @@ use distrust::Sweep;
 use durable::Durable;
 use fill::Fill;
 use flush::Flushes;
-use larder_policy::List;
-use larder_policy::admission::AnyAdmission;
-use larder_policy::any::AnyReplacement;
 use locks::{Owner, RangeLocks};
 use merge::Merge;
 use mover::Mover;
 use ops::{Op, StagedRead};
 use order::Order;
 use out::Out;
+use partitions::{PartitionId, Partitions};
 use request::{Guest, Part};
 use slab::Slab;
 use slow::SlowCache;
@@ -134,22 +135,14 @@ impl ErrorScore {
     }
 }
 
-/// One tenant's partition.
+/// What is a tenant's own, whatever partition its blocks are in.
 #[derive(Debug)]
 struct Tenant {
-    quota: u32,
-    /// What its policies know of its size: its quota, but where partitions lend.
-    capacity: u32,
     policy: WritePolicy,
-    caching: CachingSpec,
-    /// Which of its blocks leaves: knows all its entries with a slot but the dead ones, and its ghosts.
-    replacement: AnyReplacement,
-    /// Which absent block may enter.
-    admission: AnyAdmission,
-    /// Its dead entries, the first to leave.
-    dead: List,
     hit_sample: usage::HitSample,
     stats: TenantStats,
+    /// Slots that its blocks have, those of dead blocks among them.
+    held: u32,
     dirty_limits: DirtyLimits,
     /// Its blocks that are newer on the cache device than on the backing.
     dirty: u32,
@@ -186,6 +179,7 @@ struct Volume {
 pub struct Engine {
     config: EngineConfig,
     tenants: Vec<Tenant>,
+    partitions: Partitions,
     volumes: Vec<Volume>,
     store: Store,
     pool: Box<dyn FreePool + Send>,
@@ -204,8 +198,8 @@ pub struct Engine {
     /// Owners whose lock was just granted.
     granted: VecDeque<Owner>,
     scratch: Vec<read::Class>,
-    /// Hits that replacement policies were not told of yet: by tenant and entry, in order.
-    touched: Vec<(TenantId, store::EntryId)>,
+    /// Hits that replacement policies were not told of yet: by the tenant's own partition and entry, in order.
+    touched: Vec<(PartitionId, store::EntryId)>,
     /// Errors of the cache device; and of its writes alone, since it may be one that can only be read.
     cache_errors: ErrorScore,
     cache_write_errors: ErrorScore,
@@ -220,6 +214,11 @@ pub struct Engine {
     outs: BTreeMap<u32, Vec<Out>>,
     /// Partitions lend each other what they do not use.
     lending: bool,
+    /// Whether tenants share a partition.
+    sharing: Sharing,
+    /// Blocks that all tenants may hold together where they share a partition, and those of all that are dirty.
+    shared_quota: u64,
+    dirty: u32,
     /// From so many bytes on, streams of reads stay out of the cache.
     stream_bypass: Option<u64>,
     /// What fills the partitions that are not filled at each miss, by tenant.
@@ -246,6 +245,7 @@ impl Engine {
         Self {
             config,
             tenants: Vec::new(),
+            partitions: Partitions::default(),
             volumes: Vec::new(),
             store: Store::new(0),
             pool,
@@ -270,6 +270,9 @@ impl Engine {
             trim_due: false,
             outs: BTreeMap::new(),
             lending: false,
+            sharing: Sharing::Off,
+            shared_quota: 0,
+            dirty: 0,
             stream_bypass: None,
             movers: BTreeMap::new(),
             watches_hits: false,
@@ -290,7 +293,7 @@ impl Engine {
     pub fn with_hash_seed(mut self, seed: u64) -> Self {
         assert_eq!(self.store.len(), 0, "the seed comes first");
         self.store = Store::new(seed);
-        if self.tenants.iter().any(|tenant| tenant.replacement.keeps_tags()) {
+        if self.partitions.keep_tags() {
             self.store.keep_tags();
         }
         self
@@ -302,7 +305,9 @@ impl Engine {
     /// Beyond 65,536 tenants.
     pub fn add_tenant(&mut self, quota_blocks: u32, policy: WritePolicy) -> TenantId {
         let id = TenantId(u16::try_from(self.tenants.len()).expect("at most 65,536 tenants"));
-        self.tenants.push(Tenant::new(quota_blocks, policy));
+        self.tenants.push(Tenant::new(policy));
+        self.partitions.add(quota_blocks);
+        self.sum_quotas();
         id
     }
 
@@ -391,11 +396,13 @@ impl Engine {
     }
 
     /// Change a tenant's quota (blocks). New blocks obey it at once; what is above it leaves in [`Engine::trim`], in the order of its replacement policy, but where partitions lend
-    /// ([`Engine::set_lending`]).
+    /// ([`Engine::set_lending`]). Where all tenants share one partition ([`Sharing::All`]) it holds only when they no longer do.
     pub fn set_quota(&mut self, tenant: TenantId, blocks: u32) {
         self.tell_touched();
-        self.tenants[tenant.0 as usize].quota = blocks;
-        self.fit_capacity(tenant.0 as usize);
+        let own = PartitionId::of(tenant);
+        self.partitions[own].quota = blocks;
+        self.fit_capacity(own);
+        self.sum_quotas();
         self.trim_due = true;
     }
 

@@ -6,8 +6,9 @@
 //! A block under way elsewhere, or in doubt, is left for the next time.
 
 use crate::locks::Owner;
+use crate::partitions::{Partition, PartitionId};
 use crate::store::{BlockKey, EntryId, State};
-use crate::{Engine, Request, RequestKind, STAGE_BYTES_BEHIND, Tenant, TenantId, VolumeId};
+use crate::{Engine, Request, RequestKind, STAGE_BYTES_BEHIND, Sharing, TenantId, VolumeId};
 use larder_policy::Cache;
 use larder_policy::admission::{Admission, AnyAdmission};
 use larder_policy::any::AnyReplacement;
@@ -45,8 +46,8 @@ struct Run {
 }
 
 impl Mover {
-    fn new(tenant: &Tenant, seed: u64) -> Self {
-        let (capacity, caching) = (tenant.capacity, tenant.caching);
+    fn new(partition: &Partition, seed: u64) -> Self {
+        let (capacity, caching) = (partition.capacity, partition.caching);
         Self {
             shadow: Cache::new(capacity, AnyReplacement::new(&caching.policy(), capacity, seed)),
             admission: AnyAdmission::new(&caching.admission(), capacity, seed),
@@ -54,6 +55,14 @@ impl Mover {
             left: Vec::new(),
             moves: Vec::new(),
             under_way: 0,
+        }
+    }
+
+    /// The partition has this size now.
+    fn fit(&mut self, blocks: u32) {
+        if self.shadow.capacity() != blocks {
+            self.shadow.resize(blocks, |key, _| self.left.push(key));
+            self.admission.resize(blocks);
         }
     }
 
@@ -127,7 +136,7 @@ impl Engine {
 
     /// A mover for a tenant whose policies are others than before, or that had none.
     pub(crate) fn renew_mover(&mut self, tenant: u16) {
-        let mut mover = Mover::new(&self.tenants[usize::from(tenant)], u64::from(tenant));
+        let mut mover = Mover::new(&self.partitions[PartitionId::of(TenantId(tenant))], u64::from(tenant));
         for entry in 0..self.store.numbers() {
             let of = self.store.key_of_number(entry).map(|key| self.volume(key.volume).tenant.0);
             if of == Some(tenant) && matches!(self.store.state(entry), State::Valid | State::Dirty) {
@@ -138,18 +147,16 @@ impl Engine {
         self.movers.insert(tenant, mover);
     }
 
-    /// A partition has another size.
-    pub(crate) fn resize_mover(&mut self, tenant: usize, blocks: u32) {
-        if let Some(mover) = self.movers.get_mut(&(tenant as u16)) {
-            mover.shadow.resize(blocks, |key, _| mover.left.push(key));
-            mover.admission.resize(blocks);
-        }
+    /// True if what a volume misses waits for a mover. Where tenants share a partition it does not.
+    pub(crate) fn is_moved(&self, volume: VolumeId) -> bool {
+        self.sharing == Sharing::Off && self.has_mover(self.volume(volume).tenant)
     }
 
     /// A guest asks.
     pub(crate) fn tell_mover(&mut self, request: &Request) {
         let tenant = self.volume(request.volume).tenant.0;
         let Some(mover) = self.movers.get_mut(&tenant) else { return };
+        mover.fit(self.partitions[PartitionId::of(TenantId(tenant))].capacity);
         let blocks = {
             let shift = self.config.block_bytes.trailing_zeros();
             let end = request.offset + request.len + u64::from(self.config.block_bytes) - 1;
@@ -200,6 +207,7 @@ impl Engine {
     /// Forget what is not true any more.
     fn tidy(&mut self, tenant: u16) {
         let Some(mut mover) = self.movers.remove(&tenant) else { return };
+        mover.fit(self.partitions[PartitionId::of(TenantId(tenant))].capacity);
         for list in [&mut mover.came, &mut mover.left] {
             list.sort_unstable();
             list.dedup();
@@ -247,7 +255,7 @@ impl Engine {
 
     /// Guests come first: nothing is moved while the cache device is behind with what they missed, nor once the end has begun.
     fn may_move(&self) -> bool {
-        let over = self.held || self.cache_failed || self.is_starting();
+        let over = self.sharing != Sharing::Off || self.held || self.cache_failed || self.is_starting();
         let stopping = self.durable.as_ref().is_some_and(|durable| durable.is_stopping());
         !over && !stopping && self.stage_bytes <= STAGE_BYTES_BEHIND
     }
@@ -319,15 +327,16 @@ impl Engine {
 
     /// A slot for a block that is wanted: free, or that of one that is not.
     fn let_in_moved(&mut self, tenant: u16, key: BlockKey) -> Option<EntryId> {
-        if self.is_full(tenant.into()) {
-            let mut due = AHEAD.min(self.tenants[usize::from(tenant)].quota / 4).max(1);
+        let own = PartitionId::of(TenantId(tenant));
+        if self.is_full(own) {
+            let mut due = AHEAD.min(self.partitions[own].quota / 4).max(1);
             while due > 0
                 && let Some(gone) = self.movers.get_mut(&tenant).and_then(|mover| mover.left.pop())
             {
                 due -= u32::from(self.drop_unwanted(tenant, gone));
             }
         }
-        if !self.is_full(tenant.into()) && !self.have_free_slot() && !self.lending {
+        if !self.is_full(own) && !self.have_free_slot() && !self.is_lending() {
             // What left is free soon: nothing else need leave.
             if let Some(durable) = &mut self.durable {
                 durable.want_soon();

@@ -1,27 +1,25 @@
 //! Partitions: which tenant holds how many blocks, who may enter, and who leaves.
 //!
-//! A partition is a quota over the entries that the tenant's replacement policy knows; its admission policy says which absent block may enter. Resizing moves no
-//! data: a tenant above its quota loses the blocks that its policy gives up, a bounded number at a time ([`Engine::trim`]). A block on which anyone holds a range
+//! A partition is a quota over the entries that its replacement policy knows; its admission policy says which absent block may enter. Each tenant has one of its own, unless tenants
+//! share (`sharing.rs`). Resizing moves no data: a partition above its quota loses the blocks that its policy gives up, a bounded number at a time ([`Engine::trim`]). A block on which anyone holds a range
 //! lock is pinned: something on its slot may be in flight.
 
 use crate::locks::Owner;
 use crate::mover::Mover;
+use crate::partitions::{FORGET, Partition, PartitionId};
 use crate::store::{BlockKey, EntryId, State, Store};
 use crate::usage::HitSample;
-use crate::{CachingSpec, DirtyLimits, Engine, Tenant, TenantId, TenantStats, Volume, VolumeId, WritePolicy};
-use larder_policy::admission::{Admission, AnyAdmission};
-use larder_policy::any::AnyReplacement;
+use crate::{
+    DirtyLimits, Engine, Sharing, Tenant, TenantId, TenantStats, Volume, VolumeId, WritePolicy, sharing,
+};
+use larder_policy::admission::Admission;
 use larder_policy::index::hash;
 use larder_policy::replacement::PIN_REACH;
-use larder_policy::spec::{AdmissionSpec, PolicySpec};
-use larder_policy::{Handle, Links, List, Nodes, Replacement};
+use larder_policy::{Handle, Links, Nodes, Replacement};
 use std::cell::RefCell;
 
 /// Slots taken from the free pool at a time.
 const TAKE: usize = 64;
-
-/// Ghosts dropped per block that enters: more than one can be due only after a resize, and then [`Engine::trim`] goes on.
-const FORGET: usize = 4;
 
 /// Hits of which policies are told together. A hit links a block's neighbours in a list to each other, which lie anywhere in memory: one after the other these
 /// accesses would take as long as all the rest of a hit; together they overlap.
@@ -66,7 +64,7 @@ impl Nodes for EntryNodes<'_> {
 }
 
 impl Engine {
-    /// Evict up to `budget` blocks of tenants above their quota, drop as many ghosts of each that its policy remembers no longer, drop blocks of volumes that are
+    /// Evict up to `budget` blocks of partitions above their quota, drop as many ghosts of each that its policy remembers no longer, drop blocks of volumes that are
     /// distrusted, and give surplus slots back to the pool. True if the budget ran out before the work: call again. Blocks in use stay for a later call.
     pub fn trim(&mut self, budget: usize) -> bool {
         if !self.trim_due {
@@ -74,12 +72,12 @@ impl Engine {
         }
         let mut left = budget;
         let (mut still_above, mut more_ghosts) = (false, false);
-        for t in 0..self.tenants.len() {
-            while left > 0 && self.above_limit(t) && self.evict_one(t) {
+        for at in self.partitions.ids() {
+            while left > 0 && self.above_limit(at) && self.shrink_by_one(at) {
                 left -= 1;
             }
-            still_above |= self.above_limit(t);
-            more_ghosts |= self.forget(t, budget) == budget;
+            still_above |= self.above_limit(at);
+            more_ghosts |= self.forget(at, budget) == budget;
         }
         let more_to_sweep = self.sweep(budget);
         self.give_surplus();
@@ -100,12 +98,12 @@ impl Engine {
 
     /// Blocks that a tenant holds.
     pub fn occupied(&self, tenant: TenantId) -> u32 {
-        self.tenants[tenant.0 as usize].occupied()
+        self.tenants[tenant.0 as usize].held
     }
 
-    /// A tenant's quota, in blocks.
+    /// A tenant's quota, in blocks. It means nothing where all tenants share one partition.
     pub fn quota(&self, tenant: TenantId) -> u32 {
-        self.tenants[tenant.0 as usize].quota
+        self.partitions[PartitionId::of(tenant)].quota
     }
 
     /// A tenant's write policy.
@@ -125,8 +123,9 @@ impl Engine {
 
     /// Bytes of memory held for index, replacement, admission and slots.
     pub fn memory_bytes(&self) -> usize {
-        let policies = |tenant: &Tenant| tenant.replacement.memory_bytes() + tenant.admission.memory_bytes();
-        let policies: usize = self.tenants.iter().map(policies).sum();
+        let policies =
+            |partition: &Partition| partition.replacement.memory_bytes() + partition.admission.memory_bytes();
+        let policies: usize = self.partitions.iter().map(policies).sum();
         let slots = self.free_slots.capacity() * size_of::<u32>();
         let durable = self.durable.as_ref().map_or(0, |durable| durable.memory_bytes());
         let movers: usize = self.movers.values().map(Mover::memory_bytes).sum();
@@ -148,23 +147,38 @@ impl Engine {
         self.volume(volume).tenant.0 as usize
     }
 
-    /// A tenant, the nodes of its policy, and the volumes whose locks pin blocks. All hits until now are told before.
-    fn parts_of(&mut self, tenant: usize) -> (&mut Tenant, EntryNodes<'_>, Pins<'_>) {
+    /// The partition that an entry is in.
+    pub(crate) fn partition_of(&self, entry: EntryId) -> PartitionId {
+        match self.store.is_common(entry) {
+            true => PartitionId::COMMON,
+            false => PartitionId::of(self.volume(self.store.key(entry).volume).tenant),
+        }
+    }
+
+    /// A partition, the nodes of its policy, and the volumes whose locks pin blocks. All hits until now are told before.
+    fn parts_of(&mut self, at: PartitionId) -> (&mut Partition, EntryNodes<'_>, Pins<'_>) {
         self.tell_touched();
         let nodes = EntryNodes { store: &mut self.store };
         let pins = Pins { volumes: &self.volumes, block_bytes: u64::from(self.config.block_bytes) };
-        (&mut self.tenants[tenant], nodes, pins)
+        (&mut self.partitions[at], nodes, pins)
+    }
+
+    /// The same of an entry's partition, where hits may have moved it.
+    fn parts_with(&mut self, entry: EntryId) -> (&mut Partition, EntryNodes<'_>, Pins<'_>) {
+        self.tell_touched();
+        self.parts_of(self.partition_of(entry))
     }
 
     /// A cached block was used.
     #[inline]
     pub(crate) fn touch(&mut self, volume: VolumeId, entry: EntryId) {
         let tenant = self.volume(volume).tenant;
-        self.tenants[tenant.0 as usize].admission.hit();
+        let home = self.home(tenant.0 as usize);
+        self.partitions[home].admission.hit();
         if self.watches_hits {
             self.note_hit(tenant, entry);
         }
-        self.touched.push((tenant, entry));
+        self.touched.push((PartitionId::of(tenant), entry));
         if self.touched.len() >= TOUCHED_MAX {
             self.tell_touched();
         }
@@ -173,24 +187,31 @@ impl Engine {
     /// Tell policies of the hits of which they do not know yet. No entry leaves before: its policy is asked first, and [`Engine::parts_of`] comes before that.
     #[inline]
     pub(crate) fn tell_touched(&mut self) {
-        let mut nodes = EntryNodes { store: &mut self.store };
-        for (tenant, entry) in self.touched.drain(..) {
-            self.tenants[tenant.0 as usize].replacement.hit(&mut nodes, entry);
+        let spills = matches!(self.sharing, Sharing::Spill { .. });
+        for (own, entry) in self.touched.drain(..) {
+            let is_common = self.store.is_common(entry);
+            if is_common && spills && self.partitions[own].quota > 0 {
+                sharing::promote(&mut self.partitions, own, &mut self.store, entry);
+                continue;
+            }
+            let at = if is_common { PartitionId::COMMON } else { own };
+            let mut nodes = EntryNodes { store: &mut self.store };
+            self.partitions[at].replacement.hit(&mut nodes, entry);
         }
     }
 
-    /// Give an absent block an entry with a slot, if its tenant's admission policy lets it in and its partition has room: a free slot below the quota, else the
+    /// Give an absent block an entry with a slot, if its partition's admission policy lets it in and there is room: a free slot below the quota, else the
     /// slot of the block that its replacement policy gives up.
     pub(crate) fn admit(&mut self, key: BlockKey, state: State) -> Option<EntryId> {
-        let tenant = self.tenant_of(key.volume);
-        if self.cache_failed || self.tenants[tenant].quota == 0 {
+        let home = self.home(self.tenant_of(key.volume));
+        if self.cache_failed || self.partitions[home].quota == 0 {
             return None;
         }
         let secret = self.store.secret_key(key);
         let hash = hash(secret);
         // In an ordered volume a write that passes by waits for all that is older.
         let asks = state != State::Writing || !self.is_ordered(key.volume) || !self.writes_back(key.volume);
-        if asks && (self.has_mover(TenantId(tenant as u16)) || !self.admits(tenant, secret, hash)) {
+        if asks && (self.is_moved(key.volume) || !self.admits(home, secret, hash)) {
             return None;
         }
         self.let_in(key, state)
@@ -198,48 +219,62 @@ impl Engine {
 
     /// Give an absent block that may enter an entry with a slot, if its partition has room.
     pub(crate) fn let_in(&mut self, key: BlockKey, state: State) -> Option<EntryId> {
-        let tenant = self.tenant_of(key.volume);
-        if self.tenants[tenant].quota == 0 {
+        let home = self.home(self.tenant_of(key.volume));
+        if self.partitions[home].quota == 0 {
             return None;
         }
-        let ghost = self.store.find_ghost(key);
-        let (t, mut nodes, _) = self.parts_of(tenant);
-        t.replacement.miss(&mut nodes, ghost);
-        match self.take_slot(tenant) {
-            Some(slot) => Some(self.enter(tenant, key, ghost, slot, state)),
+        self.tell_touched();
+        let ghost = self.ghost_at(home, key);
+        let (partition, mut nodes, _) = self.parts_of(home);
+        partition.replacement.miss(&mut nodes, ghost);
+        match self.take_slot(home) {
+            Some(slot) => Some(self.enter(home, key, ghost, slot, state)),
             None => {
                 // The policy has forgotten the ghost already.
                 ghost.map(|ghost| self.store.remove(ghost));
                 let secret = self.store.secret_key(key);
-                self.tenants[tenant].admission.failed(secret, hash(secret));
+                self.partitions[home].admission.failed(secret, hash(secret));
                 None
             }
         }
     }
 
-    fn admits(&mut self, tenant: usize, key: u64, hash: u32) -> bool {
-        let has_room = !self.is_full(tenant);
-        let admission = &mut self.tenants[tenant].admission;
+    /// What a partition remembers of a block. What another one does is of no use: it is forgotten.
+    fn ghost_at(&mut self, home: PartitionId, key: BlockKey) -> Option<EntryId> {
+        let ghost = self.store.find_ghost(key)?;
+        if self.partition_of(ghost) == home {
+            return Some(ghost);
+        }
+        self.remove_entry(ghost);
+        None
+    }
+
+    fn admits(&mut self, home: PartitionId, key: u64, hash: u32) -> bool {
+        let has_room = !self.is_full(home);
+        let admission = &mut self.partitions[home].admission;
         (has_room && admission.admit_to_free_space(key, hash)) || admission.admit(key, hash)
     }
 
-    /// A slot for another block of a tenant.
-    fn take_slot(&mut self, tenant: usize) -> Option<u32> {
-        if self.lending {
-            return self.take_lent_slot(tenant);
+    /// A slot for another block of a partition.
+    fn take_slot(&mut self, home: PartitionId) -> Option<u32> {
+        if self.is_lending() {
+            return self.take_lent_slot(home);
         }
-        if self.tenants[tenant].is_full() || !self.have_free_slot() {
-            self.evict_one(tenant);
-            self.free_ahead(tenant);
+        if self.spills(home) && self.partitions[home].is_full() && !self.spill_one(home) {
+            return None;
+        }
+        if self.partitions[home].is_full() || !self.have_free_slot() {
+            self.evict_for(home);
+            self.free_ahead(home);
             // What the block had may not be free yet, and others be.
             self.have_free_slot();
         }
-        if self.tenants[tenant].is_full() { None } else { self.free_slots.pop() }
+        if self.partitions[home].is_full() { None } else { self.free_slots.pop() }
     }
 
     fn enter(
         &mut self,
-        tenant: usize,
+        home: PartitionId,
         key: BlockKey,
         ghost: Option<EntryId>,
         slot: u32,
@@ -251,39 +286,48 @@ impl Engine {
                 self.store.revive(entry, slot, state);
                 entry
             }
-            None => self.add_entry(key, slot, state),
+            None => self.add_entry(home, key, slot, state),
         };
-        let (t, mut nodes, _) = self.parts_of(tenant);
-        t.replacement.insert(&mut nodes, entry, ghost.is_some());
-        self.forget(tenant, FORGET);
+        let tenant = self.tenant_of(key.volume);
+        self.tenants[tenant].held += 1;
+        let (partition, mut nodes, _) = self.parts_of(home);
+        partition.replacement.insert(&mut nodes, entry, ghost.is_some());
+        self.forget(home, FORGET);
         entry
     }
 
     /// A block that was cached before the start is cached again.
     pub(crate) fn restore_entry(&mut self, key: BlockKey, slot: u32, state: State) {
-        let entry = self.add_entry(key, slot, state);
-        let (t, mut nodes, _) = self.parts_of(self.tenant_of(key.volume));
-        t.replacement.insert(&mut nodes, entry, false);
+        let tenant = self.tenant_of(key.volume);
+        let home = self.home(tenant);
+        let spilled = self.spills(home) && self.partitions[home].is_full();
+        let at = if spilled { PartitionId::COMMON } else { home };
+        let entry = self.add_entry(at, key, slot, state);
+        self.tenants[tenant].held += 1;
+        let (partition, mut nodes, _) = self.parts_of(at);
+        partition.replacement.insert(&mut nodes, entry, false);
         self.tell_mover_kept(key);
     }
 
     /// True if the tenant of a volume may hold another block that has its slot already.
     pub(crate) fn has_room(&self, volume: VolumeId) -> bool {
-        self.lending || !self.tenants[self.tenant_of(volume)].is_full()
+        let home = self.home(self.tenant_of(volume));
+        let spare = self.spills(home) && !self.partitions[PartitionId::COMMON].is_full();
+        self.is_lending() || spare || !self.partitions[home].is_full()
     }
 
-    fn add_entry(&mut self, key: BlockKey, slot: u32, state: State) -> EntryId {
-        self.store.insert(key, slot, state)
-    }
-
-    /// Drop up to `budget` ghosts that a tenant's policy remembers no longer; returns how many.
-    fn forget(&mut self, tenant: usize, budget: usize) -> usize {
-        for dropped in 0..budget {
-            let (t, mut nodes, _) = self.parts_of(tenant);
-            let Some(ghost) = t.replacement.forget(&mut nodes) else { return dropped };
-            self.store.remove(ghost);
+    fn add_entry(&mut self, at: PartitionId, key: BlockKey, slot: u32, state: State) -> EntryId {
+        let entry = self.store.insert(key, slot, state);
+        if at == PartitionId::COMMON {
+            self.store.set_common(entry, true);
         }
-        budget
+        entry
+    }
+
+    /// Drop up to `budget` ghosts that a partition's policy remembers no longer; returns how many.
+    fn forget(&mut self, at: PartitionId, budget: usize) -> usize {
+        self.tell_touched();
+        self.partitions[at].forget(&mut self.store, budget)
     }
 
     /// The block's data on the cache device is stale. `owner`'s own lock does not count as use.
@@ -304,9 +348,9 @@ impl Engine {
         }
         if self.store.state(entry) != State::Dead {
             self.store.set_state(entry, State::Dead);
-            let (tenant, mut nodes, _) = self.parts_of(self.tenant_of(key.volume));
-            tenant.replacement.remove(&mut nodes, entry, false);
-            tenant.dead.push_newest(&mut nodes, entry);
+            let (partition, mut nodes, _) = self.parts_with(entry);
+            partition.replacement.remove(&mut nodes, entry, false);
+            partition.dead.push_newest(&mut nodes, entry);
         }
     }
 
@@ -332,64 +376,88 @@ impl Engine {
             self.forget_cleaned(self.store.key(entry));
             self.count_clean(self.store.key(entry));
         }
-        let (tenant, mut nodes, _) = self.parts_of(self.tenant_of(self.store.key(entry).volume));
+        let (partition, mut nodes, _) = self.parts_with(entry);
         match state {
-            State::Dead => tenant.dead.remove(&mut nodes, entry),
-            _ => tenant.replacement.remove(&mut nodes, entry, state == State::Ghost),
+            State::Dead => partition.dead.remove(&mut nodes, entry),
+            _ => partition.replacement.remove(&mut nodes, entry, state == State::Ghost),
         }
         let key = self.store.key(entry);
         if !self.movers.is_empty() {
             self.tell_mover_gone(key);
         }
+        let tenant = self.tenant_of(key.volume);
+        self.tenants[tenant].held -= u32::from(state != State::Ghost);
         let slot = self.store.remove(entry);
         if state != State::Ghost && self.may_reuse(key, slot) {
             self.free_slots.push(slot);
         }
     }
 
-    /// Blocks a tenant may hold: nothing on a failed device; whatever it got where partitions lend.
-    fn limit(&self, tenant: usize) -> u32 {
-        match (self.cache_failed, self.lending) {
-            (true, _) => 0,
-            (false, true) => u32::MAX,
-            (false, false) => self.tenants[tenant].quota,
+    /// Blocks a partition may hold: nothing on a failed device; whatever it got where partitions lend.
+    fn limit(&self, at: PartitionId) -> u32 {
+        let is_own = at != PartitionId::COMMON;
+        match self.sharing {
+            _ if self.cache_failed => 0,
+            Sharing::Off if self.lending && is_own => u32::MAX,
+            Sharing::All { .. } if is_own => 0,
+            _ => self.partitions[at].quota,
         }
     }
 
-    fn above_limit(&self, tenant: usize) -> bool {
-        self.tenants[tenant].occupied() > self.limit(tenant)
+    fn above_limit(&self, at: PartitionId) -> bool {
+        self.partitions[at].occupied() > self.limit(at)
     }
 
-    /// Take a slot from a tenant: that of a dead block, else of the block that its policy gives up. False if none is within reach.
-    pub(crate) fn evict_one(&mut self, tenant: usize) -> bool {
-        let evicts_dirty = self.is_planted(crate::Planted::DirtyEvicted);
-        let (t, mut nodes, pins) = self.parts_of(tenant);
+    /// A block leaves a partition.
+    fn shrink_by_one(&mut self, at: PartitionId) -> bool {
+        if self.spills(at) { self.spill_one(at) } else { self.evict_one(at) }
+    }
+
+    /// Take a slot for a block of this partition: from it, or where its blocks spill from what others have spilled as well.
+    pub(crate) fn evict_for(&mut self, home: PartitionId) -> bool {
+        (self.spills(home) && self.evict_one(PartitionId::COMMON)) || self.evict_one(home)
+    }
+
+    /// Take the slot of a dead block of a partition, if nobody uses it any more.
+    pub(crate) fn drop_dead(&mut self, at: PartitionId) -> bool {
+        let (partition, nodes, pins) = self.parts_of(at);
         let pinned = |nodes: &EntryNodes<'_>, entry| pins.hold(nodes.store.key(entry));
-        if let Some(dead) = t.dead.oldest_unpinned(&nodes, PIN_REACH, pinned) {
-            self.remove_entry(dead);
+        let dead = partition.dead.oldest_unpinned(&nodes, PIN_REACH, pinned);
+        dead.map(|dead| self.remove_entry(dead)).is_some()
+    }
+
+    /// Take a slot from a partition: that of a dead block, else of the block that its policy gives up. False if none is within reach.
+    pub(crate) fn evict_one(&mut self, at: PartitionId) -> bool {
+        if self.drop_dead(at) {
             return true;
         }
+        let evicts_dirty = self.is_planted(crate::Planted::DirtyEvicted);
+        let blind = at == PartitionId::COMMON && self.is_planted(crate::Planted::OthersUnpinned);
+        let (partition, mut nodes, pins) = self.parts_of(at);
         let dirty = RefCell::new(Vec::new());
         let stays = |nodes: &EntryNodes<'_>, entry| {
             let is_dirty = nodes.store.state(entry) == State::Dirty && !evicts_dirty;
             if is_dirty {
                 dirty.borrow_mut().push(nodes.store.key(entry));
             }
-            is_dirty || pins.hold(nodes.store.key(entry))
+            let key = nodes.store.key(entry);
+            is_dirty || (pins.hold(key) && !(blind && pins.volumes[key.volume.0 as usize].tenant.0 > 0))
         };
-        let out = t.replacement.evict(&mut nodes, stays);
+        let out = partition.replacement.evict(&mut nodes, stays);
         self.clean_first(dirty.into_inner());
         let Some(out) = out else { return false };
         if self.store.state(out.handle) == State::Dirty {
             self.count_clean(self.store.key(out.handle));
         }
         if self.store.state(out.handle) == State::Valid && !self.cache_failed {
-            self.tenants[tenant].stats.evictions += 1;
+            self.stats_mut(self.store.key(out.handle).volume).evictions += 1;
         }
         let key = self.store.key(out.handle);
         if !self.movers.is_empty() {
             self.tell_mover_gone(key);
         }
+        let tenant = self.tenant_of(key.volume);
+        self.tenants[tenant].held -= 1;
         let slot = match out.ghost {
             true => self.store.make_ghost(out.handle),
             false => self.store.remove(out.handle),
@@ -419,6 +487,7 @@ impl Engine {
 
     /// A slot for newer data of a block that a tenant holds: the partition does not grow, the slot of the older data will be free.
     pub(crate) fn spare_slot(&mut self, tenant: usize) -> Option<u32> {
+        let home = self.home(tenant);
         if self.free_slots.len() < TAKE / 2 {
             let mut more = Vec::new();
             self.pool.take(TAKE, &mut more);
@@ -427,10 +496,10 @@ impl Engine {
             self.free_slots = more;
         }
         if self.free_slots.is_empty() {
-            self.evict_one(tenant);
+            self.evict_for(home);
         }
         if self.free_slots.len() < TAKE / 2 {
-            self.free_ahead(tenant);
+            self.free_ahead(home);
         }
         let slot = self.free_slots.pop()?;
         self.note_entered(slot);
@@ -439,8 +508,9 @@ impl Engine {
 
     /// Blocks that the tenants here may still add.
     fn room(&self) -> usize {
-        (0..self.tenants.len())
-            .map(|t| self.limit(t).saturating_sub(self.tenants[t].occupied()) as usize)
+        self.partitions
+            .ids()
+            .map(|at| self.limit(at).saturating_sub(self.partitions[at].occupied()) as usize)
             .sum()
     }
 
@@ -454,30 +524,15 @@ impl Engine {
 }
 
 impl Tenant {
-    pub(crate) fn new(quota: u32, policy: WritePolicy) -> Self {
+    pub(crate) fn new(policy: WritePolicy) -> Self {
         Self {
-            quota,
-            capacity: quota,
             policy,
-            caching: CachingSpec::default(),
-            replacement: AnyReplacement::new(&PolicySpec::Lru, quota, 0),
-            admission: AnyAdmission::new(&AdmissionSpec::Always, quota, 0),
-            dead: List::new(),
             hit_sample: HitSample::new(),
             stats: TenantStats::default(),
+            held: 0,
             dirty_limits: DirtyLimits::default(),
             dirty: 0,
         }
-    }
-
-    /// Slots held, those of dead blocks among them.
-    pub(crate) fn occupied(&self) -> u32 {
-        self.replacement.resident() + self.dead.len()
-    }
-
-    /// It holds all that its quota lets it.
-    pub(crate) fn is_full(&self) -> bool {
-        self.occupied() >= self.quota
     }
 }
 

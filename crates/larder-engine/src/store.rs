@@ -14,6 +14,9 @@ use std::cell::Cell;
 const BLOCK_BITS: u32 = 40;
 const VOLUME_SHIFT: u32 = BLOCK_BITS;
 const STATE_SHIFT: u32 = 56;
+const STATE_MASK: u64 = 7;
+/// The bit of the key word that tells of an entry in the common partition.
+const COMMON: u64 = 1 << 60;
 const KEY_MASK: u64 = (1 << STATE_SHIFT) - 1;
 
 /// The word of an entry that is not in use: no state has this number.
@@ -65,7 +68,7 @@ pub(crate) enum State {
 
 impl State {
     fn from_bits(word: u64) -> Self {
-        match word >> STATE_SHIFT {
+        match (word >> STATE_SHIFT) & STATE_MASK {
             0 => Self::Valid,
             1 => Self::Filling,
             2 => Self::Writing,
@@ -78,7 +81,7 @@ impl State {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// State (8 bits), volume (16), block (40), in halves: aligned to eight bytes an entry would be four longer.
+    /// State and whether it is in the common partition (8 bits), volume (16), block (40), in halves: aligned to eight bytes an entry would be four longer.
     halves: [u32; 2],
     /// Next entry of the same bucket, or of the list of unused entries.
     next: u32,
@@ -340,7 +343,20 @@ impl Store {
 
     pub fn set_state(&mut self, id: EntryId, state: State) {
         let entry = self.entries.get_mut(id);
-        entry.halves = halves((entry.word() & KEY_MASK) | (state as u64) << STATE_SHIFT);
+        entry.halves = halves((entry.word() & (KEY_MASK | COMMON)) | (state as u64) << STATE_SHIFT);
+    }
+
+    /// True if an entry is in the partition that tenants share.
+    #[inline]
+    pub fn is_common(&self, id: EntryId) -> bool {
+        self.entries.get(id).word() & COMMON != 0
+    }
+
+    /// An entry is in the partition that tenants share, or in its tenant's own.
+    pub fn set_common(&mut self, id: EntryId, common: bool) {
+        let entry = self.entries.get_mut(id);
+        let flag = if common { COMMON } else { 0 };
+        entry.halves = halves((entry.word() & !COMMON) | flag);
     }
 
     /// A replacement policy keeps tags: entries get them, all at once.
@@ -496,8 +512,12 @@ mod tests {
         let mut store = Store::new(0x9e37_79b9_7f4a_7c15);
         let id = store.insert(key(7), 3, State::Filling);
         for state in [State::Valid, State::Filling, State::Writing, State::Dead, State::Dirty] {
-            store.set_state(id, state);
-            assert_eq!((store.state(id), store.find(key(7)), store.slot(id)), (state, Some(id), 3));
+            for common in [true, false] {
+                store.set_common(id, common);
+                store.set_state(id, state);
+                assert_eq!((store.state(id), store.is_common(id)), (state, common));
+                assert_eq!((store.find(key(7)), store.slot(id)), (Some(id), 3));
+            }
         }
         assert_eq!((store.make_ghost(id), store.find(key(7)), store.find_ghost(key(7))), (3, None, Some(id)));
         store.revive(id, 5, State::Valid);

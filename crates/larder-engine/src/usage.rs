@@ -25,7 +25,7 @@ impl Engine {
     pub fn take_effective(&mut self, tenant: TenantId) -> Option<f64> {
         let tenant = &mut self.tenants[tenant.0 as usize];
         let hit = std::mem::take(&mut tenant.hit_sample).len() as f64 * f64::from(SAMPLED);
-        let held = f64::from(tenant.occupied());
+        let held = f64::from(tenant.held);
         (self.watches_hits && held > 0.0).then(|| (hit / held).min(1.0))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::fault::{Fault, Faults};
 use larder_engine::format::Shape;
-use larder_engine::{CachingSpec, DirtyLimits, Planted, SECTOR_BYTES, WritePolicy};
+use larder_engine::{CachingSpec, DirtyLimits, Planted, SECTOR_BYTES, Sharing, WritePolicy};
 use larder_io::sim::{FaultModel, Rng};
 
 /// The write policies that histories use.
@@ -82,6 +82,10 @@ pub struct Plan {
     pub holds_back: bool,
     /// Partitions lend each other what they do not use, from few slots. Whether they do, and how they are run, changes in the history.
     pub lending: bool,
+    /// Whether tenants share a partition, and how, changes in the history.
+    pub shares: bool,
+    /// How they share one now.
+    pub sharing: Sharing,
     /// A bug to be found.
     pub planted: Option<Planted>,
 }
@@ -117,8 +121,23 @@ impl Plan {
         let region_blocks = 1 << rng.below(if wide { 5 } else { 4 });
         let (backing, cache) = models(&mut rng, faults, holds_back);
         let lending = Rng::new(seed ^ 0x6c65_6e64).below(4) == 0;
-        let planted = None;
-        Self { seed, shape, region_blocks, tenants, disks, backing, cache, holds_back, lending, planted }
+        let mut shared = Rng::new(seed ^ 0x7368_6172);
+        let shares = shared.below(4) == 0;
+        let sharing = if shares { any_sharing(&mut shared, wide) } else { Sharing::Off };
+        Self {
+            seed,
+            shape,
+            region_blocks,
+            tenants,
+            disks,
+            backing,
+            cache,
+            holds_back,
+            lending,
+            shares,
+            sharing,
+            planted: None,
+        }
     }
 
     /// Bytes in a block.
@@ -143,6 +162,16 @@ impl Tenant {
 pub fn any_caching(rng: &mut Rng) -> CachingSpec {
     let caching = CACHING[rng.below(CACHING.len() as u64) as usize];
     caching.parse().expect("the names are known")
+}
+
+/// A way to share a partition by chance.
+pub fn any_sharing(rng: &mut Rng, wide: bool) -> Sharing {
+    let (blocks, caching) = (any_quota(rng, wide), any_caching(rng));
+    match rng.below(5) {
+        0 => Sharing::Off,
+        1..=2 => Sharing::All { blocks: 2 * blocks, caching },
+        _ => Sharing::Spill { blocks, caching },
+    }
 }
 
 /// A policy by chance.

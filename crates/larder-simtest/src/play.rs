@@ -151,6 +151,10 @@ impl World {
                 self.set_mover(tenant, moves);
             }
             Act::MoveIn => self.move_in(),
+            Act::Sharing(sharing) => {
+                self.count(Fault::Change);
+                self.set_sharing(sharing);
+            }
             Act::Join { tenant, bytes, ordered } => {
                 self.count(Fault::Change);
                 self.join(tenant, bytes, ordered);

@@ -4,8 +4,8 @@
 //! how the engine takes it.
 
 use crate::fault::{Fault, Faults};
-use crate::plan::{Plan, any_caching, any_policy, any_quota, disk_bytes};
-use larder_engine::{CachingSpec, RequestKind, WritePolicy};
+use crate::plan::{Plan, any_caching, any_policy, any_quota, any_sharing, disk_bytes};
+use larder_engine::{CachingSpec, RequestKind, Sharing, WritePolicy};
 use larder_io::sim::{FaultKind, Rng};
 
 /// Lives that a script has at most.
@@ -59,6 +59,8 @@ pub enum Act {
     },
     /// The movers come.
     MoveIn,
+    /// Tenants share a partition in another way, or no longer.
+    Sharing(Sharing),
     /// A volume comes, if it can.
     Join {
         /// Whose it is.
@@ -376,6 +378,9 @@ impl Writer<'_> {
                 4 | 5 => Act::MoveIn,
                 _ => Act::Caching { tenant, caching: any_caching(&mut self.rng) },
             };
+        }
+        if self.plan.shares && self.rng.below(2) == 0 {
+            return Act::Sharing(any_sharing(&mut self.rng, self.wide));
         }
         match self.rng.below(5) {
             0 => Act::Grow { disk: self.disk(), blocks: 1 + self.rng.below(3) },

@@ -15,7 +15,8 @@ use crate::trace::Trace;
 use come_and_go::Leaving;
 use larder_engine::format::{Layout, Superblock, Uuid, format};
 use larder_engine::{
-    CachingSpec, DeviceOp, EngineConfig, Request, SECTOR_BYTES, TenantId, TenantStats, VolumeId, WritePolicy,
+    CachingSpec, DeviceOp, EngineConfig, Request, SECTOR_BYTES, Sharing, TenantId, TenantStats, VolumeId,
+    WritePolicy,
 };
 use larder_io::sim::{
     Digest, FIRST, FaultModel, HostConfig, Oracle, Prefix, Rng, SimDevice, SimHost, Survivors, stamp,
@@ -291,6 +292,14 @@ impl World {
     pub fn set_lending(&mut self, lending: bool) {
         self.plan.lending = lending;
         self.host.set_lending(lending);
+        self.trim();
+    }
+
+    /// Have tenants share a partition, or no longer.
+    pub fn set_sharing(&mut self, sharing: Sharing) {
+        self.plan.sharing = sharing;
+        self.host.set_sharing(sharing);
+        self.check();
         self.trim();
     }
 

@@ -14,7 +14,7 @@ mod drain;
 mod run;
 
 use crate::store::{BlockKey, State};
-use crate::{Engine, TenantId, VolumeId, WritePolicy};
+use crate::{Engine, Sharing, TenantId, VolumeId, WritePolicy};
 use backlog::Backlog;
 use drain::Draining;
 use run::Run;
@@ -35,7 +35,7 @@ const URGENT_MAX: usize = 1024;
 /// Ticks that a backing which failed is left alone at most.
 const PAUSE_MAX: u64 = 64;
 
-/// How much of a tenant's partition may be dirty, and for how long.
+/// How much of a tenant's partition may be dirty, and for how long. Where tenants share a partition ([`Sharing`]): how much of all that they may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirtyLimits {
     /// Per cent of its quota that may rest dirty.
@@ -205,6 +205,7 @@ impl Engine {
         self.volume_mut(volume).dirty += 1;
         let tenant = self.tenant_of(volume);
         self.tenants[tenant].dirty += 1;
+        self.dirty += 1;
     }
 
     /// It has it now, or something newer.
@@ -212,6 +213,7 @@ impl Engine {
         self.volume_mut(volume).dirty -= 1;
         let tenant = self.tenant_of(volume);
         self.tenants[tenant].dirty -= 1;
+        self.dirty -= 1;
         if self.dirty_of(volume) == 0 {
             self.cleaner.volumes[volume.0 as usize].failing_since = None;
             self.go_on_draining(volume);
@@ -251,20 +253,24 @@ impl Engine {
 
     /// The same, with so many more.
     pub(crate) fn is_too_dirty_with(&self, volume: VolumeId, more: u32) -> bool {
-        let tenant = self.volume(volume).tenant;
-        let Tenant { quota, limits } = self.tenant_limits(tenant);
-        (u64::from(self.dirty(tenant)) + u64::from(more)) * 100 >= u64::from(quota) * u64::from(limits.max)
+        let Dirt { dirty, quota, limits } = self.dirt(volume);
+        (dirty + u64::from(more)) * 100 >= quota * u64::from(limits.max)
     }
 
     fn above_rest(&self, volume: VolumeId) -> bool {
-        let tenant = self.volume(volume).tenant;
-        let Tenant { quota, limits } = self.tenant_limits(tenant);
-        u64::from(self.dirty(tenant)) * 100 > u64::from(quota) * u64::from(limits.rest)
+        let Dirt { dirty, quota, limits } = self.dirt(volume);
+        dirty * 100 > quota * u64::from(limits.rest)
     }
 
-    fn tenant_limits(&self, tenant: TenantId) -> Tenant {
-        let tenant = &self.tenants[tenant.0 as usize];
-        Tenant { quota: tenant.quota, limits: tenant.dirty_limits }
+    /// What a tenant's limits are held against. Tenants that share a partition fill it with dirty blocks together.
+    fn dirt(&self, volume: VolumeId) -> Dirt {
+        let id = self.volume(volume).tenant;
+        let tenant = &self.tenants[id.0 as usize];
+        let (dirty, quota) = match self.sharing {
+            Sharing::Off => (tenant.dirty, self.quota(id).into()),
+            Sharing::All { .. } | Sharing::Spill { .. } => (self.dirty, self.shared_quota),
+        };
+        Dirt { dirty: dirty.into(), quota, limits: tenant.dirty_limits }
     }
 
     /// Once a tick: what is dirty for too long, and all of it while nobody asks for anything.
@@ -377,9 +383,8 @@ impl Engine {
 
     /// One run, and more the nearer the tenant is to its limit.
     fn runs_wanted(&self, volume: VolumeId) -> usize {
-        let tenant = self.volume(volume).tenant;
-        let Tenant { quota, limits } = self.tenant_limits(tenant);
-        let share = (u64::from(self.dirty(tenant)) * 100 / u64::from(quota.max(1))) as usize;
+        let Dirt { dirty, quota, limits } = self.dirt(volume);
+        let share = (dirty * 100 / quota.max(1)) as usize;
         let (rest, max) =
             (usize::from(limits.rest), usize::from(limits.max).max(usize::from(limits.rest) + 1));
         let way = share.saturating_sub(rest) * RUNS_MAX / (max - rest);
@@ -426,7 +431,9 @@ impl Engine {
     }
 }
 
-struct Tenant {
-    quota: u32,
+/// How dirty a tenant's partition is, or what it shares with others.
+struct Dirt {
+    dirty: u64,
+    quota: u64,
     limits: DirtyLimits,
 }

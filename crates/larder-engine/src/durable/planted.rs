@@ -59,6 +59,8 @@ pub enum Planted {
     OrderPassed,
     /// An older version of a block is not kept until it is written back.
     VersionDropped,
+    /// Only the first of the tenants that share a partition keeps its blocks while it uses them.
+    OthersUnpinned,
     /// The next epoch is written back although the backing may still lose the one before.
     EpochUnflushed,
     /// A flush does not end the epoch.
@@ -73,7 +75,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with their names.
-    pub const NAMES: [(&str, Self); 30] = [
+    pub const NAMES: [(&str, Self); 31] = [
         ("mark-skipped", Self::MarkSkipped),
         ("mark-not-awaited", Self::MarkNotAwaited),
         ("slot-before-free", Self::SlotBeforeFree),
@@ -99,6 +101,7 @@ impl Planted {
         ("hole-replayed", Self::HoleReplayed),
         ("order-passed", Self::OrderPassed),
         ("version-dropped", Self::VersionDropped),
+        ("others-unpinned", Self::OthersUnpinned),
         ("epoch-unflushed", Self::EpochUnflushed),
         ("epoch-goes-on", Self::EpochGoesOn),
         ("growth-untold", Self::GrowthUntold),

@@ -1,10 +1,11 @@
 //! Checksums of the data in slots: which are asked for, which are known, and slots freed ahead of their use.
 
 use super::{Planted, Sums};
+use crate::partitions::PartitionId;
 use crate::store::{BlockKey, State};
 use crate::{Engine, VolumeId};
 
-/// Slots that a tenant has freed ahead of their use at most: its quota divided by this, and no more than [`AHEAD_MAX`].
+/// Slots that a partition has freed ahead of their use at most: its quota divided by this, and no more than [`AHEAD_MAX`].
 const AHEAD_SHARE: u32 = 64;
 const AHEAD_MAX: usize = 256;
 
@@ -63,15 +64,15 @@ impl Engine {
     }
 
     /// Slots that are freed cannot be used before a round has said so: see to it that some always are on their way.
-    pub(crate) fn free_ahead(&mut self, tenant: usize) {
+    pub(crate) fn free_ahead(&mut self, at: PartitionId) {
         let Some(durable) = &mut self.durable else { return };
         if self.free_slots.len() < FEW {
             durable.want(1);
         }
-        let ahead = (self.tenants[tenant].quota / AHEAD_SHARE) as usize;
+        let ahead = (self.partitions[at].quota / AHEAD_SHARE) as usize;
         let missing = ahead.min(AHEAD_MAX).saturating_sub(self.free_slots.len() + durable.freeing());
         for _ in 0..missing {
-            if !self.evict_one(tenant) {
+            if !self.evict_for(at) {
                 return;
             }
         }

@@ -9,7 +9,7 @@ use super::{Digest, FaultModel, Memory, Rng, SharedSlots, SimDevice};
 use larder_engine::format::Volume;
 use larder_engine::{
     Action, Buf, BufOwner, CachingSpec, DeviceOp, Engine, EngineConfig, IoError, OpId, OpKind, PART_BYTES,
-    Request, RequestId, RequestKind, SECTOR_BYTES, Target, TenantId, VolumeId, WritePolicy,
+    Request, RequestId, RequestKind, SECTOR_BYTES, Sharing, Target, TenantId, VolumeId, WritePolicy,
 };
 use std::collections::BTreeMap;
 
@@ -183,6 +183,12 @@ impl SimHost {
     /// The movers come.
     pub fn move_in(&mut self) {
         self.engine.move_in();
+        self.drain();
+    }
+
+    /// Have tenants share a partition, or no longer.
+    pub fn set_sharing(&mut self, sharing: Sharing) {
+        self.engine.set_sharing(sharing);
         self.drain();
     }
 

@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use crate::plan::Disk;
 use crate::script::Change;
 use larder_engine::format::recover;
-use larder_engine::{SECTOR_BYTES, VolumeId};
+use larder_engine::{SECTOR_BYTES, Sharing, VolumeId};
 
 impl World {
     /// The power goes, and comes back.
@@ -138,10 +138,20 @@ impl World {
         );
     }
 
-    /// Blocks cached by each tenant, without those above its quota: they stay only as long as they are dirty.
+    /// Blocks cached by each tenant, and in the partition that they share, without those above the quota: they stay only as long as they are dirty.
     fn kept(&self) -> Vec<u32> {
-        let tenants = self.plan.tenants.iter();
-        tenants.zip(self.cached()).map(|(tenant, cached)| cached.min(tenant.quota)).collect()
+        let cached = self.cached();
+        let quotas = self.plan.tenants.iter().map(|tenant| tenant.quota);
+        let own = cached.iter().zip(quotas).map(|(&cached, quota)| cached.min(quota));
+        match self.plan.sharing {
+            Sharing::Off => own.collect(),
+            Sharing::All { blocks, .. } => vec![cached.iter().sum::<u32>().min(blocks)],
+            Sharing::Spill { blocks, .. } => {
+                let own: Vec<u32> = own.collect();
+                let common = cached.iter().sum::<u32>() - own.iter().sum::<u32>();
+                [own, vec![common.min(blocks)]].concat()
+            }
+        }
     }
 
     /// Something changes while the engine is stopped.

@@ -121,6 +121,7 @@ impl World {
             Engine::new(engine_config(&self.plan), Box::new(pool)).with_hash_seed(self.plan.seed);
         plant(&mut engine, self.plan.planted);
         engine.set_lending(self.plan.lending);
+        engine.set_sharing(self.plan.sharing);
         engine.set_stream_bypass(self.plan.lending.then_some(2 * self.plan.block_bytes()));
         for tenant in &self.plan.tenants {
             let id = engine.add_tenant(tenant.quota, tenant.policy);

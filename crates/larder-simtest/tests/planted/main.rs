@@ -15,7 +15,7 @@ fn found_by(bug: Planted) -> Option<u64> {
 }
 
 /// Those that random histories find. The others are met too rarely to be sure: each has a history that leads right to it.
-const RANDOM: [Planted; 26] = [
+const RANDOM: [Planted; 27] = [
     Planted::MarkSkipped,
     Planted::MarkNotAwaited,
     Planted::SlotBeforeFree,
@@ -37,6 +37,7 @@ const RANDOM: [Planted; 26] = [
     Planted::HoleReplayed,
     Planted::OrderPassed,
     Planted::VersionDropped,
+    Planted::OthersUnpinned,
     Planted::EpochUnflushed,
     Planted::EpochGoesOn,
     Planted::GrowthUntold,

@@ -1,7 +1,7 @@
 //! The smallest world: one tenant, one volume, sound devices.
 
 use larder_engine::format::Shape;
-use larder_engine::{CachingSpec, DirtyLimits, VolumeId, WritePolicy};
+use larder_engine::{CachingSpec, DirtyLimits, Sharing, VolumeId, WritePolicy};
 use larder_io::sim::FaultModel;
 use larder_simtest::{Disk, Plan, Tenant, World};
 
@@ -32,6 +32,8 @@ pub fn plan(blocks: u64) -> Plan {
         cache: FaultModel::default(),
         holds_back: false,
         lending: false,
+        shares: false,
+        sharing: Sharing::Off,
         planted: None,
     }
 }
