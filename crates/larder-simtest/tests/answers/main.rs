@@ -7,6 +7,7 @@ mod grow;
 mod modes;
 mod ordered;
 mod resume;
+mod sharing;
 mod slow;
 #[path = "../support/mod.rs"]
 mod support;
