@@ -1,7 +1,7 @@
 //! The invariants of the engine, checked in full: slow, for tests to call after each step.
 
 use crate::store::{EntryId, State};
-use crate::{Engine, Sharing, TenantId, VolumeId};
+use crate::{Engine, Sharing, Tenant, TenantId, VolumeId};
 use larder_policy::Replacement;
 use std::collections::BTreeMap;
 
@@ -21,6 +21,9 @@ impl Engine {
         assert_eq!(self.volumes.iter().map(|v| v.fills.len()).sum::<usize>(), self.fills.len());
         self.check_dirty();
         self.check_cleaned();
+        for Tenant { allowance, stats, .. } in &self.tenants {
+            allowance.self_check(stats.ssd_fill_bytes + stats.ssd_guest_write_bytes);
+        }
         if !self.has_guests() && self.fills.is_empty() && !self.is_cleaning() {
             self.check_idle();
         }

@@ -27,6 +27,7 @@
 //! A cache that was opened ([`Engine::open_cache`]) is kept over stops and crashes (`durable`). Then every block has a checksum: hits are read as
 //! whole blocks and verified, and a write of a part of a cached block is a merge (`merge.rs`).
 
+mod allowance;
 mod api;
 mod caching;
 mod chains;
@@ -60,6 +61,7 @@ mod usage;
 mod write;
 mod write_back;
 
+pub use allowance::WriteLimit;
 pub use api::*;
 pub use clean::{DirtyLimits, Drain};
 #[cfg(feature = "planted")]
@@ -72,6 +74,7 @@ pub use sharing::Sharing;
 pub use slow::PROBE_EVERY;
 pub use stats::TenantStats;
 
+use allowance::Allowance;
 use clean::Cleaner;
 use distrust::Sweep;
 use durable::Durable;
@@ -143,6 +146,8 @@ struct Tenant {
     stats: TenantStats,
     /// Slots that its blocks have, those of dead blocks among them.
     held: u32,
+    /// What it may write to the cache device.
+    allowance: Allowance,
     dirty_limits: DirtyLimits,
     /// Its blocks that are newer on the cache device than on the backing.
     dirty: u32,

@@ -132,7 +132,7 @@ impl Engine {
             return;
         }
         let to = match self.writes_back(key.volume) {
-            true => self.spare_slot(self.tenant_of(key.volume)),
+            true => self.slot_for_update(key),
             false => None,
         };
         self.merge_dirty(part_id, key, (start, end), to);

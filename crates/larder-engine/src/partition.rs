@@ -4,6 +4,7 @@
 //! share (`sharing.rs`). Resizing moves no data: a partition above its quota loses the blocks that its policy gives up, a bounded number at a time ([`Engine::trim`]). A block on which anyone holds a range
 //! lock is pinned: something on its slot may be in flight.
 
+use crate::allowance::Allowance;
 use crate::locks::Owner;
 use crate::mover::Mover;
 use crate::partitions::{FORGET, Partition, PartitionId};
@@ -201,7 +202,7 @@ impl Engine {
     }
 
     /// Give an absent block an entry with a slot, if its partition's admission policy lets it in and there is room: a free slot below the quota, else the
-    /// slot of the block that its replacement policy gives up.
+    /// slot of the block that its replacement policy gives up; and if it may be written to the cache device at all (`allowance.rs`).
     pub(crate) fn admit(&mut self, key: BlockKey, state: State) -> Option<EntryId> {
         let home = self.home(self.tenant_of(key.volume));
         if self.cache_failed || self.partitions[home].quota == 0 {
@@ -217,10 +218,15 @@ impl Engine {
         self.let_in(key, state)
     }
 
-    /// Give an absent block that may enter an entry with a slot, if its partition has room.
+    /// Give an absent block that may enter an entry with a slot, if its partition has room and its tenant may still write to the cache device.
     pub(crate) fn let_in(&mut self, key: BlockKey, state: State) -> Option<EntryId> {
-        let home = self.home(self.tenant_of(key.volume));
+        let tenant = self.tenant_of(key.volume);
+        let home = self.home(tenant);
         if self.partitions[home].quota == 0 {
+            return None;
+        }
+        if !self.charge_new(tenant) {
+            self.admission_failed(home, key);
             return None;
         }
         self.tell_touched();
@@ -232,11 +238,17 @@ impl Engine {
             None => {
                 // The policy has forgotten the ghost already.
                 ghost.map(|ghost| self.store.remove(ghost));
-                let secret = self.store.secret_key(key);
-                self.partitions[home].admission.failed(secret, hash(secret));
+                self.admission_failed(home, key);
+                self.uncharge(tenant);
                 None
             }
         }
+    }
+
+    /// What an admission policy let in has not come in.
+    fn admission_failed(&mut self, home: PartitionId, key: BlockKey) {
+        let secret = self.store.secret_key(key);
+        self.partitions[home].admission.failed(secret, hash(secret));
     }
 
     /// What a partition remembers of a block. What another one does is of no use: it is forgotten.
@@ -530,6 +542,7 @@ impl Tenant {
             hit_sample: HitSample::new(),
             stats: TenantStats::default(),
             held: 0,
+            allowance: Allowance::default(),
             dirty_limits: DirtyLimits::default(),
             dirty: 0,
         }

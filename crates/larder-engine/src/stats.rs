@@ -23,6 +23,10 @@ pub struct TenantStats {
     pub ssd_fill_bytes: u64,
     /// Bytes of `ssd_guest_write_blocks`.
     pub ssd_guest_write_bytes: u64,
+    /// Blocks that did not enter since the tenant may write no more to the cache device for now ([`crate::WriteLimit`]).
+    pub refused_blocks: u64,
+    /// Newer data of cached blocks that went to the backing alone, for the same reason.
+    pub diverted_blocks: u64,
     /// Blocks read from the backing; a read of a part of a block counts as one.
     pub backing_reads: u64,
     /// Blocks written to the backing; a write of a part of a block counts as one.

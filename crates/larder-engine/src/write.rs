@@ -115,17 +115,27 @@ impl Engine {
             None if whole && aligned && self.allocates_writes(key) => self.admit(key, State::Writing),
             None => None,
             Some(entry) if self.passes_fill(entry) => None,
-            Some(entry) if aligned && self.may_change(self.store.slot(entry)) => {
+            Some(entry)
+                if aligned
+                    && self.may_change(self.store.slot(entry))
+                    && self
+                        .charge_update(self.tenant_of(key.volume), self.write_bytes(whole, end - start)) =>
+            {
                 assert_eq!(self.store.state(entry), State::Valid, "an exclusive lock keeps fills out");
                 self.touch(key.volume, entry);
                 Some(entry)
             }
-            // The device cannot write so small a piece of the slot, or the slot may not be written.
+            // The device cannot write so small a piece of the slot, or the slot may not be written, or the device.
             Some(_) => {
                 self.invalidate(key, owner);
                 None
             }
         }
+    }
+
+    /// Bytes of the cache device that a write of so many of a block writes.
+    fn write_bytes(&self, whole: bool, len: u64) -> u64 {
+        if whole || self.durable.is_some() { self.block_bytes() } else { len }
     }
 
     fn allocates_writes(&self, key: BlockKey) -> bool {

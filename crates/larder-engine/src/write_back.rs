@@ -84,11 +84,24 @@ impl Engine {
                 if !whole && !is_dirty && !self.has_stage() {
                     return None;
                 }
-                self.spare_slot(self.tenant_of(key.volume))
+                self.slot_for_update(key)
             }
             None if past || self.is_too_dirty(key.volume) || (!whole && !self.has_stage()) => None,
             None => self.admit(key, State::Writing).map(|entry| self.store.slot(entry)),
         }
+    }
+
+    /// A slot for newer data of a block that is cached, if it may be written.
+    pub(crate) fn slot_for_update(&mut self, key: BlockKey) -> Option<u32> {
+        let tenant = self.tenant_of(key.volume);
+        if !self.charge_update(tenant, self.block_bytes()) {
+            return None;
+        }
+        let slot = self.spare_slot(tenant);
+        if slot.is_none() {
+            self.uncharge(tenant);
+        }
+        slot
     }
 
     fn start_dirty_write(&mut self, part_id: u32, part: &Part, run: Option<Run>) {

@@ -86,6 +86,8 @@ pub struct Plan {
     pub shares: bool,
     /// How they share one now.
     pub sharing: Sharing,
+    /// What tenants may write to the cache device is limited now and then.
+    pub limited: bool,
     /// A bug to be found.
     pub planted: Option<Planted>,
 }
@@ -120,6 +122,7 @@ impl Plan {
         let disks = disks.collect();
         let region_blocks = 1 << rng.below(if wide { 5 } else { 4 });
         let (backing, cache) = models(&mut rng, faults, holds_back);
+        let limited = Rng::new(seed ^ 0x6c69_6d69).below(4) == 0;
         let lending = Rng::new(seed ^ 0x6c65_6e64).below(4) == 0;
         let mut shared = Rng::new(seed ^ 0x7368_6172);
         let shares = shared.below(4) == 0;
@@ -136,6 +139,7 @@ impl Plan {
             lending,
             shares,
             sharing,
+            limited,
             planted: None,
         }
     }

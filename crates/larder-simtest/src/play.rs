@@ -142,6 +142,10 @@ impl World {
                 self.count(Fault::Change);
                 self.set_caching(tenant, caching);
             }
+            Act::Limit { tenant, blocks } => {
+                self.count(Fault::Change);
+                self.set_write_limit(tenant, blocks);
+            }
             Act::Lending(lending) => {
                 self.count(Fault::Change);
                 self.set_lending(lending);

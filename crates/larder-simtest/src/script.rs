@@ -48,6 +48,13 @@ pub enum Act {
         /// The new ones.
         caching: CachingSpec,
     },
+    /// What a tenant may still write to the cache device changes.
+    Limit {
+        /// Its number.
+        tenant: usize,
+        /// Blocks that may enter, and then blocks of newer data; `None` for as many as it likes.
+        blocks: Option<(u64, u64)>,
+    },
     /// Partitions lend each other what they do not use, or no longer.
     Lending(bool),
     /// A mover fills a tenant's partition, or every miss.
@@ -290,6 +297,9 @@ impl Writer<'_> {
     }
 
     fn act(&mut self) -> Act {
+        if self.plan.limited && self.faults.has(Fault::Change) && self.rng.below(8) == 0 {
+            return self.limit();
+        }
         match self.rng.below(44) {
             0..=9 => self.ask(RequestKind::Read),
             10..=18 => self.ask(RequestKind::Write),
@@ -389,6 +399,11 @@ impl Writer<'_> {
             2 => Act::Quota { tenant, blocks: any_quota(&mut self.rng, self.wide) },
             _ => Act::Policy { tenant, policy: any_policy(&mut self.rng, self.plan.holds_back) },
         }
+    }
+
+    fn limit(&mut self) -> Act {
+        let blocks = (self.rng.below(4) > 0).then(|| (self.rng.below(12), self.rng.below(6)));
+        Act::Limit { tenant: self.tenant(), blocks }
     }
 
     fn join(&mut self) -> Act {

@@ -16,7 +16,7 @@ use come_and_go::Leaving;
 use larder_engine::format::{Layout, Superblock, Uuid, format};
 use larder_engine::{
     CachingSpec, DeviceOp, EngineConfig, Request, SECTOR_BYTES, Sharing, TenantId, TenantStats, VolumeId,
-    WritePolicy,
+    WriteLimit, WritePolicy,
 };
 use larder_io::sim::{
     Digest, FIRST, FaultModel, HostConfig, Oracle, Prefix, Rng, SimDevice, SimHost, Survivors, stamp,
@@ -285,6 +285,18 @@ impl World {
     /// The movers come.
     pub fn move_in(&mut self) {
         self.host.move_in();
+        self.check();
+    }
+
+    /// Let a tenant write so many blocks more to the cache device, and then so many of newer data alone; or as many as it likes.
+    pub fn set_write_limit(&mut self, tenant: usize, blocks: Option<(u64, u64)>) {
+        let id = TenantId(tenant as u16);
+        let (spent, block) = (self.host.engine().spent_bytes(id), self.plan.block_bytes());
+        let limit = |(new, more): (u64, u64)| {
+            let admit_bytes = spent + new * block;
+            WriteLimit { admit_bytes, bytes: admit_bytes + more * block }
+        };
+        self.host.set_write_limit(id, blocks.map(limit));
         self.check();
     }
 

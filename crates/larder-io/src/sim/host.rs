@@ -9,7 +9,8 @@ use super::{Digest, FaultModel, Memory, Rng, SharedSlots, SimDevice};
 use larder_engine::format::Volume;
 use larder_engine::{
     Action, Buf, BufOwner, CachingSpec, DeviceOp, Engine, EngineConfig, IoError, OpId, OpKind, PART_BYTES,
-    Request, RequestId, RequestKind, SECTOR_BYTES, Sharing, Target, TenantId, VolumeId, WritePolicy,
+    Request, RequestId, RequestKind, SECTOR_BYTES, Sharing, Target, TenantId, VolumeId, WriteLimit,
+    WritePolicy,
 };
 use std::collections::BTreeMap;
 
@@ -167,6 +168,11 @@ impl SimHost {
     /// Choose a tenant's replacement and admission.
     pub fn set_caching(&mut self, tenant: TenantId, caching: CachingSpec) {
         self.engine.set_caching(tenant, caching);
+    }
+
+    /// Limit what a tenant writes to the cache device, or no longer.
+    pub fn set_write_limit(&mut self, tenant: TenantId, limit: Option<WriteLimit>) {
+        self.engine.set_write_limit(tenant, limit);
     }
 
     /// Have partitions lend each other what they do not use, or no longer.

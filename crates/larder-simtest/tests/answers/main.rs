@@ -4,6 +4,7 @@ mod come_and_go;
 mod drain;
 mod forget;
 mod grow;
+mod limits;
 mod modes;
 mod ordered;
 mod resume;

@@ -34,6 +34,7 @@ pub fn plan(blocks: u64) -> Plan {
         lending: false,
         shares: false,
         sharing: Sharing::Off,
+        limited: false,
         planted: None,
     }
 }

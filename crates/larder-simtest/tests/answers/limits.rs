@@ -1,0 +1,92 @@
+//! A tenant that may write no more to the cache device: nothing new enters, then newer data of cached blocks goes to the backing, and every byte is right.
+
+use crate::support::{BLOCK, VOLUME, plan, tend};
+use larder_engine::{RequestKind, WritePolicy};
+use larder_io::sim::ask;
+use larder_simtest::World;
+
+fn world(policy: WritePolicy) -> World {
+    let mut plan = plan(40);
+    (plan.tenants[0].quota, plan.tenants[0].policy) = (100, policy);
+    let mut world = World::new(plan);
+    world.settle();
+    world
+}
+
+/// Bytes of data written to the cache device.
+fn written(world: &World) -> u64 {
+    let stats = world.stats(0);
+    stats.ssd_fill_bytes + stats.ssd_guest_write_bytes
+}
+
+fn submit_each(world: &mut World, kind: RequestKind, blocks: std::ops::Range<u64>) {
+    for block in blocks {
+        world.submit(ask::of(kind, VOLUME, block * BLOCK, BLOCK));
+        world.settle();
+    }
+}
+
+#[test]
+fn fills_end_where_the_limit_does() {
+    let mut world = world(WritePolicy::WriteThrough);
+    world.set_write_limit(0, Some((10, 5)));
+    submit_each(&mut world, RequestKind::Read, 0..30);
+    assert_eq!((written(&world), world.cached(), world.stats(0).refused_blocks), (10 * BLOCK, vec![10], 20));
+    // One request for many blocks is one of many fills: what is under way counts.
+    world.set_write_limit(0, Some((4, 0)));
+    world.submit(ask::read(VOLUME, 10 * BLOCK, 20 * BLOCK));
+    world.settle();
+    assert_eq!((written(&world), world.cached()), (14 * BLOCK, vec![14]));
+    world.set_write_limit(0, None);
+    world.read_everything();
+    assert_eq!(world.cached(), [40]);
+}
+
+/// Newer data of cached blocks is written while there is something left for it; then the blocks leave.
+#[test]
+fn writes_to_cached_blocks_go_on_longer_than_admission() {
+    for policy in [WritePolicy::WriteThrough, WritePolicy::WriteThroughNoAllocate, WritePolicy::WriteBack] {
+        let mut world = world(policy);
+        submit_each(&mut world, RequestKind::Read, 0..10);
+        let before = written(&world);
+        world.set_write_limit(0, Some((0, 4)));
+        submit_each(&mut world, RequestKind::Read, 10..12);
+        submit_each(&mut world, RequestKind::Write, 0..3);
+        // Parts of blocks: each is a whole block, where blocks have checksums.
+        for block in 3..5 {
+            world.submit(ask::write(VOLUME, block * BLOCK + 512, 1024));
+            world.settle();
+        }
+        assert_eq!(written(&world) - before, 4 * BLOCK, "{policy:?}");
+        assert_eq!((world.stats(0).refused_blocks, world.stats(0).diverted_blocks), (2, 1), "{policy:?}");
+        submit_each(&mut world, RequestKind::Write, 0..2);
+        assert_eq!((world.stats(0).diverted_blocks, world.cached()), (3, vec![7]), "{policy:?}");
+        assert_eq!(written(&world) - before, 4 * BLOCK, "{policy:?}");
+        world.read_everything();
+        tend(&mut world);
+        world.cut();
+        world.read_everything();
+    }
+}
+
+/// Dirty blocks are overwritten on the backing when nothing more may be written here, whole or in part, and are gone from the cache.
+#[test]
+fn dirty_blocks_are_overwritten_past_the_cache() {
+    let mut world = world(WritePolicy::WriteBack);
+    submit_each(&mut world, RequestKind::Write, 0..6);
+    let (before, backing) = (written(&world), world.stats(0).backing_writes);
+    world.set_write_limit(0, Some((0, 0)));
+    submit_each(&mut world, RequestKind::Write, 0..2);
+    world.submit(ask::write(VOLUME, 2 * BLOCK + 512, 1024));
+    world.submit(ask::of(RequestKind::WriteZeroes { no_hole: false }, VOLUME, 3 * BLOCK + 512, 1024));
+    world.submit(ask::write(VOLUME, 20 * BLOCK, 3 * BLOCK));
+    world.settle();
+    let stats = world.stats(0);
+    assert_eq!((written(&world), stats.diverted_blocks, stats.refused_blocks), (before, 4, 3));
+    assert!(stats.backing_writes >= backing + 7, "{stats:?}");
+    world.read_everything();
+    world.submit(ask::flush(VOLUME));
+    world.settle();
+    world.cut();
+    world.read_everything();
+}
