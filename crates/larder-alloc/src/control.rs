@@ -18,15 +18,18 @@ use crate::{
     AllocError, Allocator, CacheUse, ConfiguredPolicy, Constraints, Decision, Findings, Goals, Latencies,
     Layout, Measured, Mode, Needs, Objective, Profile, Static, Tenant, WritePolicy,
 };
+use allowance::Heard;
 use budget::{Pace, Part};
 use gate::Gate;
 use observer::Observer;
 
+mod allowance;
 mod budget;
 mod gate;
 mod live;
 mod observer;
 
+pub use allowance::{BudgetView, GRANT_SECONDS, Limit, Spent};
 pub use budget::WriteBudget;
 pub use gate::Kind;
 
@@ -131,6 +134,10 @@ pub struct ControlLoop {
     parts: Vec<Part>,
     /// What deserves to be written, where there is a budget and the method prices writes.
     gate: Option<Gate>,
+    /// What is written is told by and by ([`Self::grant`]).
+    granting: bool,
+    /// What was told last.
+    heard: Heard,
     /// When the next whole epoch ends.
     epoch_end: f64,
     /// Decisions before that, in rising order.
@@ -172,6 +179,8 @@ impl ControlLoop {
             pace,
             parts,
             gate,
+            granting: false,
+            heard: Heard::default(),
             epoch_end,
             early,
             look,

@@ -50,8 +50,36 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new(budget: WriteBudget, block_bytes: u32) -> Self {
+        Self::from(budget, block_bytes, 0.0)
+    }
+
+    /// The first period begins at `now`.
+    pub(super) fn from(budget: WriteBudget, block_bytes: u32, now: f64) -> Self {
         let blocks = budget.bytes / f64::from(block_bytes);
-        Self { blocks, period: budget.period_seconds, began: 0.0, written: 0.0, early: EARLY_COLD }
+        Self { blocks, period: budget.period_seconds, began: now, written: 0.0, early: EARLY_COLD }
+    }
+
+    /// Another budget from `now` on; in periods of the same length what was written in this one counts.
+    pub(super) fn changed(&self, budget: WriteBudget, block_bytes: u32, now: f64) -> Self {
+        let new = Self::from(budget, block_bytes, now);
+        if new.period == self.period {
+            Self { blocks: new.blocks, ..*self }
+        } else {
+            Self { early: EARLY, ..new }
+        }
+    }
+
+    /// The period began so many seconds before, and so much of it is written.
+    pub(super) fn resume(&mut self, written: f64, since_seconds: f64) {
+        (self.began, self.written, self.early) = (self.began - since_seconds, written, EARLY);
+    }
+
+    pub(super) fn written_blocks(&self) -> f64 {
+        self.written
+    }
+
+    pub(super) fn written_bytes(&mut self, bytes: f64, block_bytes: f64) {
+        self.written += bytes / block_bytes;
     }
 
     pub(super) fn written(&mut self, blocks: u64) {

@@ -36,6 +36,7 @@ impl ControlLoop {
             return;
         }
         self.leave(tenant);
+        self.heard.forget(tenant);
         self.observers[tenant] = Observer::new(&self.config, &self.needs, tenant as u64);
         self.removed.push(tenant);
     }
@@ -59,7 +60,8 @@ impl ControlLoop {
         self.config.epoch_seconds = profile.epoch_seconds;
         self.epoch_end = now + profile.epoch_seconds;
         self.look = if profile.learns_quickly { now + profile.epoch_seconds / LOOKS } else { f64::INFINITY };
-        self.gate = gate(&self.config, &profile, self.tenants.len());
+        let gate = gate(&self.config, &profile, self.tenants.len());
+        self.gate = gate.filter(|_| !self.granting);
         self.parts.fill(Part::default());
         self.early.clear();
         self.observe_what_is_needed(now);
@@ -88,13 +90,10 @@ impl ControlLoop {
         self.allocator.name()
     }
 
-    /// Requests of a tenant were served, and took so long: what was measured since the last time.
+    /// Requests of a tenant were served, and took so long: what was measured since the last time. What it wrote to the SSD is told by [`Self::grant`].
     pub fn absorb(&mut self, tenant: usize, measured: &Measured) {
         if let Some(observer) = self.observers.get_mut(tenant) {
             observer.absorb(measured);
-        }
-        if let Some(pace) = &mut self.pace {
-            pace.written(measured.ssd_blocks_written);
         }
     }
 
@@ -119,7 +118,7 @@ impl ControlLoop {
     }
 
     /// Observe what the allocator needs to know of these tenants; where that is something else than before, all begin anew.
-    fn observe_what_is_needed(&mut self, now: f64) {
+    pub(super) fn observe_what_is_needed(&mut self, now: f64) {
         let needs = needs(&*self.allocator, &self.config, &self.tenants);
         if needs == self.needs {
             return;
