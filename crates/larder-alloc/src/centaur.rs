@@ -28,6 +28,7 @@ use larder_policy::WritePolicy;
 use larder_policy::spec::{AdmissionSpec, CachingSpec, PolicySpec};
 
 use crate::bounds::{Bounds, bounds};
+use crate::menu::Point;
 use crate::own_policy;
 use crate::words::grouped;
 use crate::{
@@ -61,6 +62,10 @@ impl Centaur {
 impl Allocator for Centaur {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn fork(&self) -> Box<dyn Allocator + Send> {
+        Box::new(self.clone())
     }
 
     fn profile(&self) -> Profile {
@@ -119,6 +124,16 @@ impl Centaur {
         let (measured, predicted) = (words::time(measured), words::time(predicted));
         Some(format!("measured {measured} where {predicted} were predicted"))
     }
+}
+
+/// What a tenant's partition of any size would do, by these curves; none where they say nothing of it.
+pub(crate) fn points(tenant: &Tenant<'_>) -> Option<Vec<Point>> {
+    let vm = Vm::of(tenant)?;
+    let point = |blocks| {
+        let Prediction { latency, request_hit_ratio, ssd_writes_per_second } = vm.predict(blocks);
+        Point { blocks, latency, ssd_writes: ssd_writes_per_second, request_hit_ratio }
+    };
+    Some(vm.latency().points().iter().map(|&(blocks, _)| point(blocks)).collect())
 }
 
 /// Blocks of 128 KiB of aging-LFU caches under write-back, filled by a mover every minute; 5 minutes (section VIII-A).

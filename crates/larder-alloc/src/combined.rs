@@ -31,6 +31,10 @@ impl Allocator for Combined {
         Self::NAME
     }
 
+    fn fork(&self) -> Box<dyn Allocator + Send> {
+        Box::new(*self)
+    }
+
     fn profile(&self) -> Profile {
         let layout = Layout::Combined { partitioned: Self::PARTITIONED };
         Profile { layout, ..Wss.profile() }

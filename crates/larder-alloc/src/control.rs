@@ -25,12 +25,14 @@ use observer::Observer;
 
 mod allowance;
 mod budget;
+mod dry_run;
 mod gate;
 mod live;
 mod observer;
 
 pub use allowance::{BudgetView, GRANT_SECONDS, Limit, Spent};
 pub use budget::WriteBudget;
+pub use dry_run::{DryRunError, Outlook, Prospect};
 pub use gate::Kind;
 
 /// Blocks of a tenant that are looked at, at most.

@@ -59,6 +59,10 @@ impl Allocator for Larder {
         Self::NAME
     }
 
+    fn fork(&self) -> Box<dyn Allocator + Send> {
+        Box::new(self.clone())
+    }
+
     fn profile(&self) -> Profile {
         // Until something is known about a tenant, it gets what does well with most.
         let mode = Mode { caching: plain(PolicySpec::S3Fifo), write: WritePolicy::WriteBack };

@@ -92,6 +92,9 @@ pub trait Allocator {
     /// Its name in configuration and status.
     fn name(&self) -> &'static str;
 
+    /// Another that knows the same: for a dry run, of which this one learns nothing.
+    fn fork(&self) -> Box<dyn Allocator + Send>;
+
     /// What the cache is like that it decides about, unless the user says otherwise.
     fn profile(&self) -> Profile;
 

@@ -43,6 +43,10 @@ impl Allocator for Optimal {
         Self::NAME
     }
 
+    fn fork(&self) -> Box<dyn Allocator + Send> {
+        Box::new(*self)
+    }
+
     fn profile(&self) -> Profile {
         Profile::default()
     }

@@ -21,6 +21,10 @@ impl Allocator for Static {
         Self::NAME
     }
 
+    fn fork(&self) -> Box<dyn Allocator + Send> {
+        Box::new(*self)
+    }
+
     fn profile(&self) -> Profile {
         Profile::default()
     }

@@ -23,6 +23,10 @@ impl Allocator for Unified {
         Self::NAME
     }
 
+    fn fork(&self) -> Box<dyn Allocator + Send> {
+        Box::new(*self)
+    }
+
     fn profile(&self) -> Profile {
         Profile { layout: Layout::Unified, ..Profile::default() }
     }

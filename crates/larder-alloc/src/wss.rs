@@ -44,6 +44,10 @@ impl Allocator for Wss {
     }
 
     /// LRU (section 3.3.1) under write-back, in blocks of 4 KiB.
+    fn fork(&self) -> Box<dyn Allocator + Send> {
+        Box::new(*self)
+    }
+
     fn profile(&self) -> Profile {
         Profile { epoch_seconds: Self::EPOCH_SECONDS, ..Profile::default() }
     }

@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use crate::actuator::{Actuator, Step, steps};
 use crate::decisions::Record;
+use crate::epoch::explore::{ExploreError, ToldCurves, ToldWhatIf};
 use crate::epoch::{Access, EpochLoop, LoopTenant, Report, Standing};
 use crate::placement::{self, Place};
 
@@ -29,14 +30,14 @@ enum Message {
     Batch(Batch),
     Change(Change),
     Switch(Switch),
-    /// The last decisions about a tenant are wanted.
-    Decisions {
-        tenant: String,
-        answer: Sender<Vec<Record>>,
-    },
+    /// Something is to be looked up.
+    Ask(Question),
     /// No batch comes any more.
     End,
 }
+
+/// Looks something up in the loop, and hands it to who asked.
+type Question = Box<dyn FnOnce(&EpochLoop) + Send>;
 
 /// Tenants have come, or gone.
 struct Change {
@@ -143,9 +144,36 @@ impl AnalyzerHandle {
     /// # Errors
     /// When the analyzer has ended.
     pub fn decisions(&self, tenant: &str) -> Result<Vec<Record>, ChangeError> {
+        let tenant = tenant.to_owned();
+        self.ask(move |epochs| epochs.decisions().of(&tenant).cloned().collect())
+    }
+
+    /// What every size would bring to a tenant; why that is not known, where it is not.
+    ///
+    /// # Errors
+    /// When the analyzer has ended.
+    pub fn curves(&self, tenant: &str) -> Result<Result<ToldCurves, ExploreError>, ChangeError> {
+        let tenant = tenant.to_owned();
+        self.ask(move |epochs| epochs.curves(&tenant))
+    }
+
+    /// What would be if a tenant had this size; why that is not known, where it is not.
+    ///
+    /// # Errors
+    /// When the analyzer has ended.
+    pub fn what_if(&self, tenant: &str, bytes: u64) -> Result<Result<ToldWhatIf, ExploreError>, ChangeError> {
+        let tenant = tenant.to_owned();
+        self.ask(move |epochs| epochs.what_if(&tenant, bytes))
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        look_up: impl FnOnce(&EpochLoop) -> T + Send + 'static,
+    ) -> Result<T, ChangeError> {
         let (answer, wait) = channel();
-        let wanted = Message::Decisions { tenant: tenant.to_owned(), answer };
-        self.0.send(wanted).map_err(|_| ChangeError::Ended)?;
+        // Nobody may be there to hear it.
+        let question = Box::new(move |epochs: &EpochLoop| drop(answer.send(look_up(epochs))));
+        self.0.send(Message::Ask(question)).map_err(|_| ChangeError::Ended)?;
         wait.recv().map_err(|_| ChangeError::Ended)
     }
 
@@ -272,10 +300,7 @@ impl Runner {
             Message::Batch(batch) => self.observe(&batch),
             Message::Change(change) => self.change(change),
             Message::Switch(switch) => self.switch(switch),
-            Message::Decisions { tenant, answer } => {
-                // Nobody may be there to hear it.
-                let _ = answer.send(self.epochs.decisions().of(&tenant).cloned().collect());
-            }
+            Message::Ask(question) => question(&self.epochs),
             Message::End => {}
         }
     }

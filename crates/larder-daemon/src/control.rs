@@ -46,6 +46,15 @@ pub enum Request {
     Differences,
     /// The last decisions about a tenant.
     Decisions(String),
+    /// What every size would bring to a tenant ([`crate::epoch::explore`]).
+    Curves(String),
+    /// What would be if a tenant had this size.
+    WhatIf {
+        /// The tenant.
+        tenant: String,
+        /// The size.
+        bytes: u64,
+    },
     /// The volume's backing has grown.
     Resize(String),
     /// Nothing is to change this volume for so long, at most.
@@ -71,7 +80,7 @@ pub enum Request {
 impl Request {
     /// The words that a request may begin with.
     pub const WORDS: &str = "status, flush NAME, drain NAME, undrain NAME, lost VOLUME, attach, reload, \
-         set control|tenant=TENANT KEY=VALUE…, differences, decisions TENANT, resize VOLUME, quiesce SECONDS VOLUME, thaw VOLUME, \
+         set control|tenant=TENANT KEY=VALUE…, differences, decisions TENANT, curves TENANT, what-if BYTES TENANT, resize VOLUME, quiesce SECONDS VOLUME, thaw VOLUME, \
          migrate-prepare VOLUME, migrate-complete VOLUME, migrate-abort VOLUME, record [NAME …]";
 
     /// A request of a line; `None` where it is none.
@@ -88,6 +97,11 @@ impl Request {
                 _ => None,
             },
             Some(("decisions", name)) => Some(Self::Decisions(name.to_owned())),
+            Some(("curves", name)) => Some(Self::Curves(name.to_owned())),
+            Some(("what-if", rest)) => {
+                let (bytes, tenant) = rest.split_once(' ')?;
+                Some(Self::WhatIf { tenant: tenant.to_owned(), bytes: bytes.parse().ok()? })
+            }
             Some(("set", rest)) => {
                 let (whose, rest) = rest.split_once(' ')?;
                 let tenant = match whose {
@@ -125,6 +139,11 @@ impl Request {
     pub fn set_line(tenant: Option<&str>, pairs: &[String]) -> String {
         let whose = tenant.map_or("control".into(), |name| format!("tenant={name}"));
         format!("set {whose} {}", pairs.join(" "))
+    }
+
+    /// The line of a request to tell what would be if a tenant had this size.
+    pub fn what_if_line(tenant: &str, bytes: u64) -> String {
+        format!("what-if {bytes} {tenant}")
     }
 
     /// The line of a request to keep a volume quiet.
@@ -242,6 +261,9 @@ mod tests {
         let hold = Duration::from_secs(90);
         let quiesce = Request::Quiesce { name: "a b".into(), hold };
         assert_eq!(Request::parse(&Request::quiesce_line("a b", hold)), Some(quiesce));
+        let what_if = Request::WhatIf { tenant: "a b".into(), bytes: 4096 };
+        assert_eq!(Request::parse(&Request::what_if_line("a b", 4096)), Some(what_if));
+        assert_eq!([Request::parse("what-if a"), Request::parse("what-if -1 a")], [None, None]);
         assert_eq!([Request::parse("quiesce a 90"), Request::parse("quiesce 90")], [None, None]);
         let pairs: Vec<String> = vec!["latency=2ms".into(), "iops=none".into()];
         for tenant in [None, Some("a")] {

@@ -18,6 +18,8 @@ use crate::actuator::Arrangement;
 use crate::decisions::{Achieved, Decisions, Found, Record};
 use crate::warm_start;
 
+pub mod explore;
+
 /// Blocks of a tenant that its analyzer looks at, at most: a tenant with fewer is analyzed exactly, a larger one from a
 /// sample of this size, in some two megabytes.
 const SAMPLED_BLOCKS: u32 = 1 << 15;

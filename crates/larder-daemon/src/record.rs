@@ -7,12 +7,14 @@
 pub mod lines;
 pub mod session;
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use larder_io::{MonitorRecord, MonitorSink, monitor_clock_ns};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Recordings at a time, at most.
 pub const RECORDINGS_MAX: usize = 4;
@@ -29,9 +31,27 @@ pub struct Batch {
     pub records: Vec<MonitorRecord>,
 }
 
+/// A recording under way, as it is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Underway {
+    /// Its number.
+    pub id: u64,
+    /// The tenants and volumes whose requests are recorded; all where there are none.
+    pub names: Vec<String>,
+    /// When it began, in seconds since 1970.
+    pub since_unix_seconds: f64,
+    /// Requests that are missing, since it was too slow for them.
+    pub dropped: u64,
+}
+
 /// Where one recording gets its copies.
 #[derive(Debug)]
 struct Tap {
+    id: u64,
+    names: Vec<String>,
+    began: SystemTime,
+    /// It is to end.
+    ends: AtomicBool,
     batches: SyncSender<Batch>,
     dropped: AtomicU64,
 }
@@ -51,6 +71,8 @@ impl Tap {
 struct Shared {
     /// How many taps there are.
     open: AtomicUsize,
+    /// Recordings so far.
+    begun: AtomicU64,
     taps: Mutex<Vec<Arc<Tap>>>,
 }
 
@@ -76,14 +98,21 @@ impl Recorders {
         })
     }
 
-    /// Begin a recording; `None` where there are [`RECORDINGS_MAX`] already.
-    pub fn begin(&self) -> Option<Recording> {
+    /// Begin a recording of what these names stand for, for who wants to know; `None` where there are [`RECORDINGS_MAX`] already.
+    pub fn begin(&self, names: &[String]) -> Option<Recording> {
         let mut taps = self.0.taps();
         if taps.len() >= RECORDINGS_MAX {
             return None;
         }
         let (batches, receiver) = sync_channel(BATCHES_MAX);
-        let tap = Arc::new(Tap { batches, dropped: AtomicU64::new(0) });
+        let tap = Arc::new(Tap {
+            id: self.0.begun.fetch_add(1, Relaxed) + 1,
+            names: names.to_vec(),
+            began: SystemTime::now(),
+            ends: AtomicBool::new(false),
+            batches,
+            dropped: AtomicU64::new(0),
+        });
         taps.push(Arc::clone(&tap));
         self.0.open.store(taps.len(), Relaxed);
         drop(taps);
@@ -93,6 +122,24 @@ impl Recorders {
             batches: receiver,
             began_ns: monitor_clock_ns(Instant::now()),
         })
+    }
+
+    /// Those under way, the oldest first.
+    pub fn underway(&self) -> Vec<Underway> {
+        let told = |tap: &Arc<Tap>| Underway {
+            id: tap.id,
+            names: tap.names.clone(),
+            since_unix_seconds: tap.began.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
+            dropped: tap.dropped.load(Relaxed),
+        };
+        self.0.taps().iter().map(told).collect()
+    }
+
+    /// Have a recording end soon; false where there is none of this number.
+    pub fn end(&self, id: u64) -> bool {
+        let taps = self.0.taps();
+        let found = taps.iter().find(|tap| tap.id == id);
+        found.inspect(|tap| tap.ends.store(true, Relaxed)).is_some()
     }
 }
 
@@ -109,6 +156,11 @@ impl Recording {
     /// When it began, on the clock of [`MonitorRecord::time_ns`]. Requests from before may be in the first batches.
     pub fn began_ns(&self) -> u64 {
         self.began_ns
+    }
+
+    /// Somebody wants it to end.
+    pub fn is_to_end(&self) -> bool {
+        self.tap.ends.load(Relaxed)
     }
 
     /// A batch that is there.
@@ -148,9 +200,9 @@ mod tests {
         let mut sink =
             recorders.tap(3, Box::new(move |records| sender.send(records).map_err(|_| Vec::new())));
         sink(vec![record(0)]).expect("the analyzer takes it");
-        let one = recorders.begin().expect("room");
+        let one = recorders.begin(&[]).expect("room");
         sink(vec![record(1)]).expect("the analyzer takes it");
-        let two = recorders.begin().expect("room");
+        let two = recorders.begin(&[]).expect("room");
         sink(vec![record(2), record(3)]).expect("the analyzer takes it");
         let told = |recording: &Recording| -> Vec<_> {
             std::iter::from_fn(|| recording.next()).map(|batch| (batch.reactor, batch.records)).collect()
@@ -169,7 +221,7 @@ mod tests {
         let (sender, analyzer) = channel();
         let mut sink =
             recorders.tap(0, Box::new(move |records| sender.send(records).map_err(|_| Vec::new())));
-        let recording = recorders.begin().expect("room");
+        let recording = recorders.begin(&[]).expect("room");
         for _ in 0..BATCHES_MAX + 2 {
             sink(vec![record(0); 3]).expect("the analyzer takes it");
         }
@@ -180,9 +232,13 @@ mod tests {
     #[test]
     fn recordings_are_bounded() {
         let recorders = Recorders::default();
-        let mut all: Vec<_> = (0..RECORDINGS_MAX).map(|_| recorders.begin().expect("room")).collect();
-        assert!(recorders.begin().is_none());
+        let mut all: Vec<_> = (0..RECORDINGS_MAX).map(|_| recorders.begin(&[]).expect("room")).collect();
+        assert!(recorders.begin(&[]).is_none());
+        let ids = || recorders.underway().iter().map(|it| it.id).collect::<Vec<_>>();
+        assert_eq!((ids(), all[1].is_to_end()), (vec![1, 2, 3, 4], false));
+        assert!(recorders.end(2) && all[1].is_to_end() && !all[0].is_to_end() && !recorders.end(9));
         all.pop();
-        assert!(recorders.begin().is_some());
+        assert_eq!(ids(), [1, 2, 3]);
+        assert!(recorders.begin(&[]).is_some());
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use larder_daemon::units::parse_size;
 
 use crate::cache::options::CacheOptions;
 use crate::trace::options::TraceOptions;
@@ -61,6 +62,13 @@ pub enum Command {
     Set(Set),
     /// Show what was decided about tenants lately: by what, what was expected, and what came.
     Decisions(Decisions),
+    /// Show what every size would bring to a tenant, by what it did lately: hits, latency and SSD writes, for each way in which its cache can work.
+    Curves(Curves),
+    /// Try out another size of a tenant, dry: what it would bring, and what the others would lose. Nothing changes.
+    ///
+    /// By what was found at the last decision, and the curves alone; the allocator divides the rest of the cache among the others.
+    #[command(after_help = "Example:\n  larder what-if db 20GiB")]
+    WhatIf(WhatIf),
     /// Look at the daemon's configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -199,6 +207,37 @@ pub struct Decisions {
     #[arg(value_name = "TENANT")]
     pub tenant: Option<String>,
     /// Print a JSON object for each tenant: what was found, expected and came, in seconds, blocks and ratios.
+    #[arg(long)]
+    pub json: bool,
+    /// The daemon.
+    #[command(flatten)]
+    pub daemon: Daemon,
+}
+
+/// Options of `larder curves`.
+#[derive(Debug, Args)]
+pub struct Curves {
+    /// The tenant.
+    #[arg(value_name = "TENANT")]
+    pub tenant: String,
+    /// Print a JSON object: bytes, seconds, ratios.
+    #[arg(long)]
+    pub json: bool,
+    /// The daemon.
+    #[command(flatten)]
+    pub daemon: Daemon,
+}
+
+/// Options of `larder what-if`.
+#[derive(Debug, Args)]
+pub struct WhatIf {
+    /// The tenant.
+    #[arg(value_name = "TENANT")]
+    pub tenant: String,
+    /// The size that it would have: 20GiB, 512MiB.
+    #[arg(value_name = "SIZE", value_parser = parse_size)]
+    pub size: u64,
+    /// Print a JSON object: bytes, seconds, ratios.
     #[arg(long)]
     pub json: bool,
     /// The daemon.

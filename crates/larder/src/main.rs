@@ -8,6 +8,7 @@ mod cli;
 mod decisions;
 mod doctor;
 mod drain;
+mod explore;
 mod generate;
 mod head;
 mod input;
@@ -61,6 +62,8 @@ fn run(cli: &Cli) -> Result<ExitCode, Problem> {
         Command::Reload(options) => reload::reload(options),
         Command::Set(options) => settings::set(options),
         Command::Decisions(options) => decisions::show(options),
+        Command::Curves(options) => explore::curves(options),
+        Command::WhatIf(options) => explore::what_if(options),
         Command::Config(cli::ConfigCommand::Diff(options)) => settings::diff(options),
         Command::Volume(command) => return volume::run(command),
         Command::Cache(options) => return Ok(cache::run(&options.command)),

@@ -67,8 +67,14 @@ pub fn asked(socket: &Path) -> Result<Status, Problem> {
 
 /// The answer as indented JSON, whatever keys it has.
 fn pretty(answer: &str, socket: &Path) -> Result<String, Problem> {
-    let value: serde_json::Value = understood(answer, socket, |error| untold(error, socket))?;
-    Ok(format!("{value:#}\n"))
+    let _: serde::de::IgnoredAny = understood(answer, socket, |error| untold(error, socket))?;
+    let mut text = Vec::with_capacity(2 * answer.len());
+    // From text to text: a host may have a thousand tenants.
+    let mut read = serde_json::Deserializer::from_str(answer);
+    let written = serde_transcode::transcode(&mut read, &mut serde_json::Serializer::pretty(&mut text));
+    written.map_err(|error| garbled(&error, socket))?;
+    text.push(b'\n');
+    String::from_utf8(text).map_err(|error| garbled(&error, socket))
 }
 
 /// What came of something that the daemon was asked to do; its own help where it refuses.
@@ -79,17 +85,23 @@ pub fn obeyed<T: serde::de::DeserializeOwned>(socket: &Path, request: &str) -> R
     understood(&answer, socket, |what| Problem::new(what, help.clone()))
 }
 
+/// What says of an answer that it is a refusal.
+#[derive(serde::Deserialize)]
+struct Refused {
+    error: Option<serde_json::Value>,
+}
+
 /// An answer, unless it is a refusal: `refused` makes a problem of its words.
 pub fn understood<T: serde::de::DeserializeOwned>(
     answer: &str,
     socket: &Path,
     refused: impl Fn(&str) -> Problem,
 ) -> Result<T, Problem> {
-    let value: serde_json::Value = serde_json::from_str(answer).map_err(|error| garbled(&error, socket))?;
-    if let Some(error) = value.get("error") {
+    let Refused { error } = serde_json::from_str(answer).map_err(|error| garbled(&error, socket))?;
+    if let Some(error) = error {
         return Err(refused(error.as_str().unwrap_or("it does not say why")));
     }
-    serde_json::from_value(value).map_err(|error| garbled(&error, socket))
+    serde_json::from_str(answer).map_err(|error| garbled(&error, socket))
 }
 
 fn untold(error: &str, socket: &Path) -> Problem {

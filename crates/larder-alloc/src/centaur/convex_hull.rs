@@ -35,6 +35,10 @@ impl Allocator for ConvexHull {
         Self::NAME
     }
 
+    fn fork(&self) -> Box<dyn Allocator + Send> {
+        Box::new(*self)
+    }
+
     fn profile(&self) -> Profile {
         profile()
     }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use axum::extract::rejection::{JsonRejection, PathRejection};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -13,6 +13,7 @@ use utoipa::{IntoResponses, ToSchema};
 use crate::analyzer::ChangeError;
 use crate::collector::Silent;
 use crate::control::Refusal;
+use crate::epoch::explore::ExploreError;
 use crate::keeper::KeepError;
 use crate::server::ReloadError;
 use crate::settings::SettingError;
@@ -90,6 +91,11 @@ impl Problem {
             .with("GET /v1/volumes lists them")
     }
 
+    pub fn unknown_recording(id: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "unknown-recording", format!("there is no recording {id}"))
+            .with("GET /v1/recordings lists them")
+    }
+
     /// A value of the request is not what it has to be.
     pub fn invalid(detail: impl Into<String>, help: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail).with(help)
@@ -161,6 +167,16 @@ impl From<VolumeRefusal> for Problem {
     }
 }
 
+impl From<ExploreError> for Problem {
+    fn from(error: ExploreError) -> Self {
+        match &error {
+            ExploreError::UnknownTenant(name) => Self::unknown_tenant(name),
+            ExploreError::TooLarge { .. } => Self::invalid(error.to_string(), error.help()),
+            ExploreError::Untold { .. } => Self::conflict("not-known", &error, error.help()),
+        }
+    }
+}
+
 /// There is no analyzer any more.
 impl From<ChangeError> for Problem {
     fn from(error: ChangeError) -> Self {
@@ -207,6 +223,14 @@ impl From<JsonRejection> for Problem {
     fn from(error: JsonRejection) -> Self {
         Self::new(error.status(), "invalid", error.body_text())
             .with("GET /v1/openapi.json describes the body; its type is application/json")
+    }
+}
+
+/// A query that is not what is expected.
+impl From<QueryRejection> for Problem {
+    fn from(error: QueryRejection) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", error.body_text())
+            .with("GET /v1/openapi.json describes the query")
     }
 }
 

@@ -1,8 +1,10 @@
 //! What can be asked, and its description. Both are made of the same list, so that none can be without the other.
 
+mod explore;
 mod extract;
 mod operate;
 mod read;
+mod record;
 mod settings;
 
 use std::sync::Arc;
@@ -68,6 +70,10 @@ fn described() -> (Router<Arc<Services>>, Document) {
         .routes(routes!(read::lost))
         .routes(routes!(read::decisions))
         .routes(routes!(read::tenant_decisions))
+        .routes(routes!(explore::curves))
+        .routes(routes!(explore::what_if))
+        .routes(routes!(record::recordings, record::record))
+        .routes(routes!(record::end))
         .routes(routes!(settings::differences, settings::set))
         .routes(routes!(settings::set_of_tenant))
         .routes(routes!(read::metrics))

@@ -7,6 +7,7 @@ use larder_export::ExportCommand;
 use crate::analyzer::AnalyzerHandle;
 use crate::collector::Collector;
 use crate::keeper::KeeperHandle;
+use crate::record::Recorders;
 use crate::server::Reloader;
 use crate::volumes::Volumes;
 
@@ -22,4 +23,6 @@ pub(crate) struct Services {
     pub analyzer: AnalyzerHandle,
     /// Reads the configuration file again, and keeps what is set besides.
     pub reloader: Arc<Reloader>,
+    /// The recordings under way.
+    pub recorders: Recorders,
 }

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use larder_engine::{RequestKind, VolumeId};
 use larder_io::{Handle, HandleError, MonitorRecord};
@@ -40,6 +40,8 @@ pub struct Session<C> {
     held: Vec<(usize, MonitorRecord)>,
     /// Requests to volumes that came or went at that moment.
     unknown: u64,
+    /// It ends by then, if the client does not end it before.
+    until: Option<Instant>,
 }
 
 /// What the reactors said.
@@ -66,10 +68,15 @@ impl<C> Session<C> {
         if let Some(unknown) = names.iter().find(|name| hosted.named(name).is_empty()) {
             return Err(Refusal::Unknown(unknown.clone()));
         }
-        let recording = recorders.begin().ok_or(Refusal::Recordings)?;
+        let recording = recorders.begin(&names).ok_or(Refusal::Recordings)?;
         tracing::info!(names = names.join(" "), "recording requests for a client");
-        let (numbers, next_number, held, unknown) = Default::default();
-        Ok(Self { collector, recording, names, numbers, next_number, held, unknown })
+        let (numbers, next_number, held, unknown, until) = Default::default();
+        Ok(Self { collector, recording, names, numbers, next_number, held, unknown, until })
+    }
+
+    /// It ends after this time, if the client does not end it before.
+    pub fn for_at_most(self, time: Duration) -> Self {
+        Self { until: Instant::now().checked_add(time), ..self }
     }
 
     /// Send the client what it wants, until it has enough, or is gone.
@@ -90,6 +97,8 @@ impl<C> Session<C> {
                 Err(error) => return Err(error),
             };
             let horizon = self.ask();
+            let is_over = self.until.is_some_and(|until| Instant::now() >= until);
+            let enough = enough || is_over || self.recording.is_to_end();
             last = enough || matches!(horizon, Horizon::Ended);
             let until = match horizon {
                 _ if last => u64::MAX,

@@ -19,7 +19,7 @@ use super::plan::{ReactorPlan, engine_policy};
 use super::reload::Reloader;
 use super::sockets::Sockets;
 use crate::actuator::{Actuator, Arrangement, Step};
-use crate::analyzer::{Analyzer, AnalyzerHandle};
+use crate::analyzer::{Analyzer, AnalyzerHandle, ChangeError};
 use crate::api::{ApiServer, Services};
 use crate::collector::Collector;
 use crate::config::{Config, VolumeConfig};
@@ -27,6 +27,7 @@ use crate::control::{Refusal, Request};
 use crate::control_socket::{Answer, ControlServer, Reply};
 use crate::decisions::ToldDecisions;
 use crate::epoch::Report;
+use crate::epoch::explore::ExploreError;
 use crate::exported::Exported;
 use crate::hosted::Hosted;
 use crate::keeper::{Keeper, KeeperHandle, KeeperThread};
@@ -149,6 +150,7 @@ impl Running {
                 keeper: keeper.clone(),
                 analyzer: analyzer_handle.clone(),
                 reloader: Arc::clone(&reloader),
+                recorders: recorders.clone(),
             })
         });
         let api = match api.transpose() {
@@ -403,6 +405,8 @@ fn answers(
                     told(analyzer.decisions(&tenant).map(|records| ToldDecisions::of(&tenant, &records)))
                 }
             },
+            Request::Curves(tenant) => explored(analyzer.curves(&tenant)),
+            Request::WhatIf { tenant, bytes } => explored(analyzer.what_if(&tenant, bytes)),
             Request::Resize(volume) => helped(volumes.resize(&volume)),
             Request::Quiesce { name, hold } => helped(volumes.quiesce(&name, hold)),
             Request::Thaw(volume) => helped(volumes.thaw(&volume)),
@@ -430,6 +434,15 @@ fn helped<T: serde::Serialize>(answer: Result<T, VolumeRefusal>) -> String {
     match answer {
         Err(error) => refusal_with_help(&error, &error.help()),
         answer => told(answer),
+    }
+}
+
+/// What the loop was asked.
+fn explored<T: serde::Serialize>(answer: Result<Result<T, ExploreError>, ChangeError>) -> String {
+    match answer {
+        Ok(Err(error)) => refusal_with_help(&error, &error.help()),
+        Ok(answer) => told(answer),
+        Err(error) => refusal(&error),
     }
 }
 

@@ -13,6 +13,7 @@ mod clients;
 mod device;
 mod drain;
 mod epochs;
+mod explore;
 mod filesystem;
 mod fio;
 mod generate;

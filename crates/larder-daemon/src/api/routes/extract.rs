@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
@@ -22,6 +22,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Path(name) = Path::<String>::from_request_parts(parts, state).await?;
         Ok(Self(name))
+    }
+}
+
+/// What follows the path after `?`.
+pub(super) struct Asked<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Query(asked) = Query::<T>::from_request_parts(parts, state).await?;
+        Ok(Self(asked))
     }
 }
 
