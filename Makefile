@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo demo-allocators test kills bench bench-guest bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality fuzz soak lint doc man deb test-deb
+.PHONY: build demo demo-allocators test kills bench bench-guest bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality bench-tenants bench-reservations fuzz soak lint doc man deb test-deb
 
 # Where cargo puts what it builds.
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
@@ -97,6 +97,18 @@ bench-locality:
 	@scripts/install-deps.sh bench-locality
 	cargo build --release --locked -p larder-policy -p larder-locality --example replay --example locality_speed --example exact_speed
 	/usr/bin/python3 bench/locality.py
+
+# A thousand idle tenants and fifty busy ones: processor time of the loop, memory of an idle tenant, time of the status. In about six minutes.
+bench-tenants:
+	@scripts/install-deps.sh bench
+	cargo build --release --locked -p larder
+	/usr/bin/python3 bench/tenants.py --larder $(RELEASE)/larder
+
+# Reservations and shares set while the daemon runs, on emulated disks: what was promised, and what came by epoch. In about ten minutes.
+bench-reservations:
+	@scripts/install-deps.sh bench
+	cargo build --release --locked -p larder
+	/usr/bin/python3 bench/reservations.py --larder $(RELEASE)/larder
 
 # The protocol parsers against arbitrary bytes. SECONDS_EACH=60 by default.
 SECONDS_EACH ?= 60
