@@ -1,8 +1,13 @@
 //! The monitor and the analyzer of one tenant.
+//!
+//! A tenant that does nothing takes hardly any memory or time, and a host may have a thousand of them: what analyzes requests is made for the first one, and given up when none has
+//! come for [`FORGOTTEN_EPOCHS`].
 
 use std::ops::Range;
 
 use larder_locality::{Analyzer, AnalyzerConfig, Bank, BlockRequest, Op, Reach};
+use larder_policy::WritePolicy;
+use larder_policy::spec::CachingSpec;
 
 use super::{ControlConfig, ServedBy};
 use crate::{CacheUse, Findings, Latencies, Measured, Mode, Needs, Timed};
@@ -19,11 +24,60 @@ const ENOUGH: f64 = 20.0;
 /// Requests that are gathered before they are analyzed, which is faster than one by one.
 const TOGETHER: usize = 4096;
 
+/// Whole epochs without a request after which the blocks that a tenant has accessed are remembered no more.
+pub(super) const FORGOTTEN_EPOCHS: u32 = 32;
+
+/// What analyzers are made like.
+#[derive(Clone)]
+struct Design {
+    analyzer: Option<AnalyzerConfig>,
+    caches: Vec<(CachingSpec, WritePolicy)>,
+    reach_blocks: u64,
+    bank_blocks: u32,
+    seed: u64,
+}
+
+impl Design {
+    fn new(config: &ControlConfig, needs: &Needs, tenant: u64) -> Self {
+        let cache = u64::from(config.cache_blocks);
+        let seed = config.seed.wrapping_add(tenant);
+        let analyzer = (!needs.curves.is_empty()).then(|| AnalyzerConfig {
+            policies: needs.curves.clone(),
+            sampling: config.sampling,
+            history_blocks: (cache * REMEMBERED_CACHES).max(REMEMBERED_BLOCKS_MIN),
+            seed,
+        });
+        let caches = needs.bank.iter().map(|&Mode { caching, write }| (caching, write)).collect();
+        Self { analyzer, caches, reach_blocks: cache.max(1), bank_blocks: config.bank_blocks, seed }
+    }
+
+    fn make(&self) -> Scopes {
+        let bank = (!self.caches.is_empty()).then(|| {
+            Bank::new(&self.caches, Reach::Blocks(self.reach_blocks), self.bank_blocks, self.seed).ok()
+        });
+        Scopes { analyzer: self.analyzer.as_ref().map(Analyzer::new), bank: bank.flatten() }
+    }
+
+    /// Requests are analyzed for their blocks.
+    fn wants_curves(&self) -> bool {
+        self.analyzer.is_some()
+    }
+}
+
+/// What analyzes requests.
+struct Scopes {
+    analyzer: Option<Analyzer>,
+    bank: Option<Bank>,
+}
+
 /// Observes one tenant.
 pub(super) struct Observer {
     gathered: Vec<BlockRequest>,
-    analyzer: Option<Analyzer>,
-    bank: Option<Bank>,
+    design: Design,
+    /// None of a tenant that did nothing yet, or for long.
+    scopes: Option<Box<Scopes>>,
+    /// Whole epochs since the last request.
+    idle_epochs: u32,
     measured: Measured,
     latencies: Option<Latencies>,
     /// When the epoch began, and the weight in seconds of what is left of those before.
@@ -43,25 +97,12 @@ const RATE_MIN: u64 = 200;
 
 impl Observer {
     pub(super) fn new(config: &ControlConfig, needs: &Needs, tenant: u64) -> Self {
-        let cache = u64::from(config.cache_blocks);
-        let seed = config.seed.wrapping_add(tenant);
-        let analyzer = (!needs.curves.is_empty()).then(|| {
-            Analyzer::new(&AnalyzerConfig {
-                policies: needs.curves.clone(),
-                sampling: config.sampling,
-                history_blocks: (cache * REMEMBERED_CACHES).max(REMEMBERED_BLOCKS_MIN),
-                seed,
-            })
-        });
-        let caches: Vec<_> = needs.bank.iter().map(|&Mode { caching, write }| (caching, write)).collect();
-        let bank = (!caches.is_empty())
-            .then(|| Bank::new(&caches, Reach::Blocks(cache.max(1)), config.bank_blocks, seed).ok())
-            .flatten();
         let (measured, latencies) = (Measured::default(), None);
         Self {
             gathered: Vec::new(),
-            analyzer,
-            bank,
+            design: Design::new(config, needs, tenant),
+            scopes: None,
+            idle_epochs: 0,
             measured,
             latencies,
             began: 0.0,
@@ -90,6 +131,13 @@ impl Observer {
 
     #[inline]
     pub(super) fn observe(&mut self, op: Op, keys: Range<u64>) -> bool {
+        if op == Op::Populate && self.scopes.is_none() && self.gathered.is_empty() {
+            // Nothing waits to be moved.
+            return false;
+        }
+        if op != Op::Populate {
+            self.idle_epochs = 0;
+        }
         // A request has far fewer blocks.
         let blocks = (keys.end - keys.start) as u32;
         self.since_look += 1;
@@ -99,12 +147,16 @@ impl Observer {
 
     /// Analyze what was gathered.
     pub(super) fn analyze(&mut self) {
-        if let Some(bank) = &mut self.bank {
+        if self.gathered.is_empty() {
+            return;
+        }
+        let scopes = self.scopes.get_or_insert_with(|| Box::new(self.design.make()));
+        if let Some(bank) = &mut scopes.bank {
             for request in &self.gathered {
                 bank.observe(request.op, request.first..request.first + u64::from(request.blocks), true);
             }
         }
-        if let Some(analyzer) = &mut self.analyzer {
+        if let Some(analyzer) = &mut scopes.analyzer {
             analyzer.observe_all(&self.gathered);
         }
         self.gathered.clear();
@@ -142,9 +194,13 @@ impl Observer {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
+        let of = |scopes: &Scopes| {
+            let analyzer = scopes.analyzer.as_ref().map_or(0, Analyzer::memory_bytes);
+            analyzer + scopes.bank.as_ref().map_or(0, Bank::memory_bytes)
+        };
         self.gathered.capacity() * size_of::<BlockRequest>()
-            + self.analyzer.as_ref().map_or(0, Analyzer::memory_bytes)
-            + self.bank.as_ref().map_or(0, Bank::memory_bytes)
+            + self.design.caches.capacity() * size_of::<(CachingSpec, WritePolicy)>()
+            + self.scopes.as_deref().map_or(0, of)
     }
 
     /// What was found. With a memory, the epoch is over: what was counted weighs that much in the next one.
@@ -153,18 +209,20 @@ impl Observer {
         let latencies = latencies(&self.measured, &self.latencies.unwrap_or(nominal), &nominal);
         let mut findings = Findings {
             seconds: now - self.began + self.before,
-            bank: self.bank.as_mut().map(Bank::curves).unwrap_or_default(),
             measured: self.measured,
             measured_seconds: now - self.began,
             latencies,
             usage: CacheUse::default(),
             ..Findings::default()
         };
-        if let Some(analyzer) = &self.analyzer {
+        if let Some(bank) = self.scopes.as_mut().and_then(|scopes| scopes.bank.as_mut()) {
+            findings.bank = bank.curves();
+        }
+        if let Some(analyzer) = self.scopes.as_ref().and_then(|scopes| scopes.analyzer.as_ref()) {
             let counts = analyzer.counts();
             findings.curves = counts.curves();
             findings.epoch = analyzer.findings_with(&counts, &findings.curves);
-        } else {
+        } else if !self.design.wants_curves() {
             // Nothing was analyzed; that there were requests is known all the same.
             findings.epoch.requests = self.measured.requests();
             findings.epoch.accesses = findings.epoch.requests;
@@ -175,16 +233,21 @@ impl Observer {
             self.before = findings.seconds * memory;
             self.began = now;
             self.fade(memory);
+            self.idle_epochs = self.idle_epochs.saturating_add(1);
+            if self.idle_epochs > FORGOTTEN_EPOCHS {
+                (self.scopes, self.gathered) = (None, Vec::new());
+            }
         }
         findings
     }
 
     fn fade(&mut self, memory: f64) {
         self.measured = Measured::default();
-        if let Some(analyzer) = &mut self.analyzer {
+        let Some(scopes) = &mut self.scopes else { return };
+        if let Some(analyzer) = &mut scopes.analyzer {
             analyzer.decay(memory);
         }
-        if let Some(bank) = &mut self.bank {
+        if let Some(bank) = &mut scopes.bank {
             bank.fade(memory);
         }
     }

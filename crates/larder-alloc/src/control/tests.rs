@@ -295,3 +295,31 @@ fn without_a_cache_that_can_be_dirty_nobody_begins_with_write_back() {
     control.arrive(&[0], 0.0).expect("fits");
     assert_eq!(control.positions()[0].decision.mode.write, WritePolicy::WriteThrough);
 }
+
+/// A thousand of them on a host may take less than 64 MiB, whether they ever did something or not.
+#[test]
+fn an_idle_tenant_takes_little_memory() {
+    const IDLE_BYTES: usize = 64 << 10;
+    for name in crate::NAMES {
+        let mut control = control(name, &["busy", "idle", "was busy"]);
+        control.arrive(&[0, 1, 2], 0.0).expect("fits");
+        read_twice(&mut control, 2, 5000);
+        control.analyze(2);
+        let worked = control.memory_bytes();
+        let mut now = 0.0;
+        for _ in 0..=observer::FORGOTTEN_EPOCHS + 1 {
+            control.populate();
+            now += 100.0;
+            control.decide(now, &[]).expect("decides");
+        }
+        let left = control.memory_bytes();
+        assert!(left < IDLE_BYTES, "{name}: {left} bytes of three idle tenants");
+        assert!(
+            crate::by_name(name).is_some_and(|it| it.needs(false).curves.is_empty()) || worked > IDLE_BYTES
+        );
+        // It is back, and is known again.
+        read_twice(&mut control, 2, 100);
+        control.analyze(2);
+        assert!(control.memory_bytes() > left, "{name}");
+    }
+}
