@@ -1,10 +1,11 @@
 //! Putting the status together from what the reactors and the loop tell.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use larder_engine::VolumeId;
+use larder_engine::{TenantId, VolumeId};
 use larder_io::{DeviceStats, DrainCommand, Handle, ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
 use thiserror::Error;
 
@@ -162,11 +163,13 @@ impl Parts<'_> {
         let Self { hosted, view, snapshots, .. } = *self;
         let config = &hosted.config;
         let block_bytes = config.cache.block_bytes;
-        let standing = |name: &str| view.tenants.iter().position(|known| known == name);
+        let standings: HashMap<&str, &Standing> =
+            view.tenants.iter().map(String::as_str).zip(&view.standings).collect();
+        let reactors: Vec<_> = snapshots.iter().map(ByIdentity::of).collect();
         let tenant = |(tenant, seat): (&TenantConfig, &Seat)| {
             // One that came or went just now is there in the next status.
-            let standing = view.standings.get(standing(&tenant.name)?)?;
-            tenant_status(tenant, seat, snapshots, standing, block_bytes, self.loss)
+            let standing = standings.get(tenant.name.as_str())?;
+            tenant_status(tenant, seat, &reactors, standing, block_bytes, self.loss)
         };
         let tenants: Vec<_> = hosted.tenants().filter_map(tenant).collect();
         Status {
@@ -233,23 +236,40 @@ fn seconds(nanoseconds: Option<u64>) -> Option<f64> {
     nanoseconds.map(|ns| ns as f64 / 1e9)
 }
 
+/// What a reactor told, by whom it is about.
+struct ByIdentity<'a> {
+    tenants: HashMap<TenantId, &'a TenantSnapshot>,
+    volumes: HashMap<VolumeId, &'a VolumeSnapshot>,
+    latencies: HashMap<TenantId, TenantLatency>,
+}
+
+impl<'a> ByIdentity<'a> {
+    fn of(snapshot: &'a ReactorSnapshot) -> Self {
+        let latencies = snapshot.latencies.iter();
+        Self {
+            tenants: snapshot.tenants.iter().map(|it| (it.tenant, it)).collect(),
+            volumes: snapshot.volumes.iter().map(|it| (it.volume, it)).collect(),
+            latencies: latencies.map(|(tenant, it)| (*tenant, TenantLatency::from(&**it))).collect(),
+        }
+    }
+}
+
 /// A tenant's part; `None` where its reactor does not know it, which only a bug can cause. Volumes that came or went just now are there in the next one.
 fn tenant_status(
     config: &TenantConfig,
     seat: &Seat,
-    snapshots: &[ReactorSnapshot],
+    reactors: &[ByIdentity<'_>],
     standing: &Standing,
     block_bytes: u32,
     loss: Option<&Loss>,
 ) -> Option<TenantStatus> {
-    let reactor = snapshots.get(seat.place.reactor)?;
-    let now = reactor.tenants.iter().find(|tenant| tenant.tenant == seat.place.tenant)?;
+    let reactor = reactors.get(seat.place.reactor)?;
+    let now = reactor.tenants.get(&seat.place.tenant)?;
     let volume = |(config, id): (&VolumeConfig, &VolumeId)| {
-        let now = reactor.volumes.iter().find(|volume| volume.volume == *id)?;
+        let now = reactor.volumes.get(id)?;
         Some(volume_status(config, now, block_bytes, loss))
     };
     let volumes = config.volumes.iter().zip(&seat.volumes).filter_map(volume).collect();
-    let latencies = reactor.latencies.iter().find(|(tenant, _)| *tenant == seat.place.tenant);
     Some(TenantStatus {
         warm_blocks: seat.warm_blocks,
         replacement: standing.decision.mode.caching.policy().to_string(),
@@ -259,7 +279,7 @@ fn tenant_status(
         urd_blocks: standing.urd_blocks,
         trd_blocks: standing.trd_blocks,
         dirty_bytes: u64::from(now.dirty_blocks) * u64::from(block_bytes),
-        latency: latencies.map(|(_, latencies)| TenantLatency::from(&**latencies)).unwrap_or_default(),
+        latency: reactor.latencies.get(&seat.place.tenant).cloned().unwrap_or_default(),
         volumes,
         ..counters(&config.name, now)
     })
@@ -350,7 +370,7 @@ mod tests {
     use crate::config::Config;
     use crate::placement::Place;
     use larder_alloc::{Decision, Mode};
-    use larder_engine::{TenantId, TenantStats, WritePolicy};
+    use larder_engine::{TenantStats, WritePolicy};
     use larder_io::VolumeInfo;
     use larder_policy::spec::CachingSpec;
     use std::path::Path;

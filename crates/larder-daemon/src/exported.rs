@@ -1,6 +1,6 @@
 //! How clients reach the volumes: over which listeners, hypervisors' sockets and block devices, and who does now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -228,14 +228,25 @@ impl Exported {
         }
     }
 
-    /// What there is to tell of how a volume is reached, and by whom.
-    pub fn tell(&self, volume: &mut VolumeStatus) {
-        volume.clients = self.clients(&volume.name) as u64;
-        match self.ways().ublk.get(&volume.name).map(UblkState::get) {
-            None => {}
-            Some(UblkStanding::Starting) => volume.ublk_problem = Some("it is being made".into()),
-            Some(UblkStanding::Served(place)) => volume.ublk = Some(place.path().display().to_string()),
-            Some(UblkStanding::Absent(why)) => volume.ublk_problem = Some(why),
+    /// What there is to tell of how volumes are reached, and by whom.
+    pub fn tell<'v>(&self, volumes: impl Iterator<Item = &'v mut VolumeStatus>) {
+        let ways = self.ways();
+        let mut connections: HashMap<String, usize> = HashMap::new();
+        for door in ways.doors.values() {
+            for (name, count) in door.table.used() {
+                *connections.entry(name).or_default() += count;
+            }
+        }
+        for volume in volumes {
+            let nbd = connections.get(&volume.name).copied().unwrap_or(0);
+            let hypervisors = ways.hypervisors.get(&volume.name).map_or(0, Users::count);
+            volume.clients = (nbd + hypervisors) as u64;
+            match ways.ublk.get(&volume.name).map(UblkState::get) {
+                None => {}
+                Some(UblkStanding::Starting) => volume.ublk_problem = Some("it is being made".into()),
+                Some(UblkStanding::Served(place)) => volume.ublk = Some(place.path().display().to_string()),
+                Some(UblkStanding::Absent(why)) => volume.ublk_problem = Some(why),
+            }
         }
     }
 }

@@ -174,10 +174,10 @@ impl<C> Volumes<C> {
     /// When a reactor does not answer within a second.
     pub fn observe(&self) -> Result<Observed, Silent> {
         let mut observed = self.collector.observe()?;
-        for volume in observed.status.tenants.iter_mut().flat_map(|tenant| &mut tenant.volumes) {
-            volume.migrating = self.migrations.has(&volume.name);
-            self.exported.tell(volume);
-        }
+        let mut volumes: Vec<_> =
+            observed.status.tenants.iter_mut().flat_map(|tenant| &mut tenant.volumes).collect();
+        volumes.iter_mut().for_each(|volume| volume.migrating = self.migrations.has(&volume.name));
+        self.exported.tell(volumes.into_iter());
         Ok(observed)
     }
 

@@ -287,11 +287,6 @@ impl<'a, T> Field<'a, T> {
         Field { source: self.source, key: self.key, span: self.span.clone(), value }
     }
 
-    /// The line on which it stands, from 1.
-    pub fn line(&self) -> usize {
-        self.source.line(self.span.start)
-    }
-
     /// The value as it is written in the file.
     fn raw(&self) -> String {
         self.source.text.get(self.span.clone()).unwrap_or_default().to_owned()
@@ -311,25 +306,26 @@ impl<'a, T> Field<'a, T> {
     }
 }
 
-/// Values that may stand in the file only once, with the line where each was first seen.
+/// Values that may stand in the file only once, with the byte where each was first seen: lines are counted for complaints only.
 pub(super) struct Unique {
     what: &'static str,
-    lines: BTreeMap<String, usize>,
+    places: BTreeMap<String, usize>,
 }
 
 impl Unique {
     /// An empty set of things called `what` in messages.
     pub fn new(what: &'static str) -> Self {
-        Self { what, lines: BTreeMap::new() }
+        Self { what, places: BTreeMap::new() }
     }
 
     /// Add `identity` unless it is there already.
     pub fn insert<T>(&mut self, identity: String, field: &Field<'_, T>, help: &str) -> Result<(), Complaint> {
-        if let Some(first) = self.lines.get(&identity) {
+        if let Some(&first) = self.places.get(&identity) {
+            let first = field.source.line(first);
             let message = format!("{} \"{identity}\" is used twice, first on line {first}", self.what);
             return Err(field.complain(message, help));
         }
-        self.lines.insert(identity, field.line());
+        self.places.insert(identity, field.span.start);
         Ok(())
     }
 }

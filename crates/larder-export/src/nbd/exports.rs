@@ -94,6 +94,16 @@ impl ExportTable {
         Some(self.find(name)?.users.load(Ordering::SeqCst))
     }
 
+    /// The names of the exports that connections use now, and how many do.
+    pub fn used(&self) -> Vec<(String, usize)> {
+        let offer = Arc::clone(&self.lock());
+        let used = |entry: &Arc<Entry>| {
+            let count = entry.users.load(Ordering::SeqCst);
+            (count > 0).then(|| (entry.export.name.clone(), count))
+        };
+        offer.0.iter().filter_map(used).collect()
+    }
+
     /// The export of this name, if there is one, has another size for those who connect from here on.
     pub fn resize(&self, name: &str, bytes: u64) {
         self.find(name).into_iter().for_each(|entry| entry.bytes.store(bytes, Ordering::Relaxed));
@@ -267,6 +277,7 @@ mod tests {
         assert_eq!((table.remove("b"), table.remove("a"), table.remove("c")), (Err(1), Ok(()), Ok(())));
         assert!(early.choose(0).is_none(), "it is gone, although the client was told of it");
         assert_eq!(table.connections("b"), Some(1));
+        assert_eq!(table.used(), [("b".to_owned(), 1)]);
         drop(late);
         assert_eq!((table.remove("b"), table.is_empty(), table.connections("b")), (Ok(()), true, None));
     }
