@@ -25,6 +25,7 @@ mod killed_fio;
 mod killed_wb;
 mod known_answers;
 mod malformed;
+mod many_tenants;
 mod metrics;
 mod migration;
 mod nbd_backing;
