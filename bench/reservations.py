@@ -4,7 +4,8 @@
 Tenants read in closed loops (fio over NBD, a fixed number of requests outstanding) from emulated disks that take a fixed time for each request, so that a tenant's latency says how much
 cache it has. Under each allocator, after some epochs without promises, the first tenant is promised a latency halfway between what it has and what nine tenths of the cache would bring
 it (`larder what-if`); then the second one IOPS, likewise; then both get shares 1 and 2. Told is by how much each epoch missed its promise: a promise counts as met if that is
-within 10 % from the third epoch on (shares: within 5 %).
+within 10 % in the mean of the epochs from the third on (shares: within 5 %). One epoch of few seconds has few misses, and is off by that chance alone: 400 misses are, by 5 %.
+IOPS are those that the client sees: on a busy machine it is late with its requests, and has fewer outstanding than it is told to.
 """
 
 import argparse
@@ -110,14 +111,16 @@ def phase(host, title, off, limit):
         now = {name: told[name][epoch] for name in TENANTS}
         part = off(now)
         late = number >= 3
-        missed += [abs(part) if limit == SHARED else max(part, 0.0)] if late else []
+        missed += [part] if late else []
         values = "   ".join(f"{name} {now[name][0] * 1e3:6.2f} ms {now[name][1]:6.0f}/s {now[name][2]:6} blocks" for name in TENANTS)
         print(f"    epoch {number}: {100 * part:+6.1f} %   {values}", flush=True)
     for name in TENANTS:
         print(f"      {name}: {told[name][common[-1]][3]}")
-    worst = max(missed, default=float("nan"))
-    print(f"    from the third on off by {100 * worst:.1f} % at most: {'met' if worst <= limit else 'MISSED'} ({100 * limit:.0f} %)", flush=True)
-    return worst <= limit
+    mean = sum(missed) / max(1, len(missed))
+    # More than was promised is no harm; a share is a proportion.
+    met = bool(missed) and (abs(mean) if limit == SHARED else mean) <= limit
+    print(f"    from the third on off by {100 * mean:+.1f} % in the mean, {100 * max(missed, default=0.0):+.1f} % at most: {'met' if met else 'MISSED'} ({100 * limit:.0f} %)", flush=True)
+    return met
 
 
 def halfway(host, tenant):
