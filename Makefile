@@ -104,7 +104,7 @@ bench-tenants:
 	cargo build --release --locked -p larder
 	/usr/bin/python3 bench/tenants.py --larder $(RELEASE)/larder
 
-# Reservations and shares set while the daemon runs, on emulated disks: what was promised, and what came by epoch. In about ten minutes.
+# Reservations and shares set while the daemon runs, on emulated disks: what was promised, and what came by epoch. In about forty minutes.
 bench-reservations:
 	@scripts/install-deps.sh bench
 	cargo build --release --locked -p larder
