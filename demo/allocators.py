@@ -15,7 +15,7 @@ import demo
 import replay
 import trace
 
-ALLOCATORS = ["larder", "centaur", "eci", "scave", "wss", "static"]
+ALLOCATORS = ["larder", "centaur", "eci", "scave", "wss", "unified", "combined", "static"]
 
 # Share of reads, blocks touched, requests per second.
 EIGHT = [(1.0, 1500, 90), (0.9, 12000, 90), (0.7, 4000, 80), (0.5, 800, 80), (0.2, 8000, 60), (1.0, 20000, 60), (0.8, 600, 40), (0.6, 3000, 20)]

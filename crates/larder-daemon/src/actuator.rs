@@ -1,6 +1,7 @@
 //! The enforcing part of the loop of an epoch: from where the tenants stand to where they shall stand, in safe steps. It also asks reactors what they alone know.
 
 use larder_alloc::WritePolicy;
+use larder_engine::Sharing;
 use larder_policy::spec::CachingSpec;
 
 use crate::epoch::{Report, Standing};
@@ -52,10 +53,12 @@ impl Step {
 }
 
 /// What reactors have to do for an allocator's system, beside what it decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Arrangement {
     /// Partitions lend each other what they do not use.
     pub lending: bool,
+    /// Tenants share a partition: of so many blocks on the whole host, of which each reactor's tenants have a part for their number.
+    pub sharing: Sharing,
     /// It is watched which blocks are hit.
     pub watches_hits: bool,
     /// From so many bytes on, sequential streams of reads stay out of the cache.

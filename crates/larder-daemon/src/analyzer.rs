@@ -328,6 +328,7 @@ impl Runner {
             }
             self.actuator.seat(&places);
             self.routes = placement::routes(&places);
+            self.actuator.arrange(self.epochs.arrangement());
             let after = self.epochs.standings();
             let mut stood = Vec::with_capacity(after.len());
             for (index, (tenant, standing)) in self.epochs.tenants().iter().zip(after).enumerate() {
@@ -351,7 +352,9 @@ impl Runner {
     /// Another allocator decides: reactors are told what its system is like, and tenants what changes for them at once.
     fn switch(&mut self, Switch { allocator, epoch, answer }: Switch) {
         let before = self.epochs.standings().to_vec();
-        let switched = self.epochs.switch(allocator, epoch, self.now());
+        // Where tenants share, a quota does not say what they hold.
+        let reports = if self.epochs.shares() { self.actuator.reports() } else { Vec::new() };
+        let switched = self.epochs.switch(allocator, epoch, self.now(), &reports);
         if switched.is_ok() {
             self.actuator.arrange(self.epochs.arrangement());
             self.carry_out(&before);

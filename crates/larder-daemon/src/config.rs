@@ -153,18 +153,24 @@ pub enum AllocatorChoice {
     Scave,
     /// The container thesis' dynamic quotas: working sets by reuse distance.
     Wss,
+    /// One cache for all tenants, without quotas.
+    Unified,
+    /// The container thesis' combination: one half as [`AllocatorChoice::Wss`] divides it, the other for all, who fill it with what leaves their parts.
+    Combined,
     /// Each tenant's quota as configured, the rest shared out equally.
     Static,
 }
 
 impl AllocatorChoice {
     /// All of them, with their names.
-    pub const NAMED: [(&'static str, Self); 6] = [
+    pub const NAMED: [(&'static str, Self); 8] = [
         ("larder", Self::Larder),
         ("centaur", Self::Centaur),
         ("eci", Self::Eci),
         ("scave", Self::Scave),
         ("wss", Self::Wss),
+        ("unified", Self::Unified),
+        ("combined", Self::Combined),
         ("static", Self::Static),
     ];
 
@@ -176,6 +182,8 @@ impl AllocatorChoice {
             Self::Eci => larder_alloc::Eci::NAME,
             Self::Scave => larder_alloc::Scave::NAME,
             Self::Wss => larder_alloc::Wss::NAME,
+            Self::Unified => larder_alloc::Unified::NAME,
+            Self::Combined => larder_alloc::Combined::NAME,
             Self::Static => larder_alloc::Static::NAME,
         }
     }
@@ -188,6 +196,8 @@ impl AllocatorChoice {
             Self::Eci => Box::new(larder_alloc::Eci),
             Self::Scave => Box::<larder_alloc::Scave>::default(),
             Self::Wss => Box::new(larder_alloc::Wss),
+            Self::Unified => Box::new(larder_alloc::Unified),
+            Self::Combined => Box::new(larder_alloc::Combined),
             Self::Static => Box::new(larder_alloc::Static),
         }
     }

@@ -11,6 +11,7 @@ use larder_alloc::{
     AllocError, Allocator, CacheUse, ConfiguredPolicy, Decision, Goals, Latencies, Layout, Measured,
     Objective, Profile, Static,
 };
+use larder_engine::Sharing;
 use larder_locality::{Op, Sampling, block_keys, blocks_of};
 use larder_policy::spec::CachingSpec;
 
@@ -160,12 +161,12 @@ impl EpochLoop {
     /// The tenants hold some blocks already, in their order: before the first decision they keep them, as far as the cache reaches,
     /// unless their quotas are fixed.
     pub fn start_warm(&mut self, held_blocks: &[u32]) {
-        if self.has_fixed_quotas() {
+        if self.has_fixed_quotas() || self.control.profile().layout == Layout::Unified {
             return;
         }
-        let cold = self.quotas();
-        let LoopConfig { cache_blocks, min_blocks, .. } = self.config;
-        let quotas = warm_start::quotas(cache_blocks, min_blocks, &cold, held_blocks);
+        let (cold, own) = (self.quotas(), self.own_blocks());
+        let mine: Vec<u32> = held_blocks.iter().map(|&held| self.own_part(held)).collect();
+        let quotas = warm_start::quotas(own, self.config.min_blocks, &cold, &mine);
         for ((at, quota), held) in quotas.into_iter().enumerate().zip(held_blocks) {
             let mut reason = self.standings[at].decision.reason.clone();
             if *held > 0 && quota != cold[at] {
@@ -223,11 +224,11 @@ impl EpochLoop {
             return Ok(());
         }
         let cold = self.control.static_quotas()?;
-        let cold: Vec<u32> = self.seats.iter().map(|seat| cold[seat.at]).collect();
+        let cold: Vec<u32> = self.seats.iter().map(|seat| self.own_part(cold[seat.at])).collect();
         let min_blocks = self.config.min_blocks;
         let quotas = match self.has_fixed_quotas() {
             true => cold,
-            false => warm_start::quotas(cache_blocks, min_blocks, &cold, &held),
+            false => warm_start::quotas(self.own_blocks(), min_blocks, &cold, &held),
         };
         for (((seat, place), held), quota) in self.seats.iter().zip(&places).zip(held).zip(quotas) {
             let before = &self.control.positions()[seat.at].decision.reason;
@@ -243,7 +244,8 @@ impl EpochLoop {
         Ok(())
     }
 
-    /// Another allocator decides from now on, this often. Until its first decision every tenant has the quota that it had; where quotas are fixed then, those.
+    /// Another allocator decides from now on, this often. Until its first decision every tenant has the quota that it had, or what it holds (`reports`, in the tenants' order) where
+    /// tenants shared a partition; where quotas are fixed then, those.
     ///
     /// # Errors
     /// When the configured quotas exceed the cache: then nothing has changed.
@@ -252,8 +254,10 @@ impl EpochLoop {
         allocator: Box<dyn Allocator + Send>,
         epoch: Duration,
         now: f64,
+        reports: &[Option<Report>],
     ) -> Result<(), AllocError> {
         let fixed = self.control.static_quotas()?;
+        let shared = self.shares();
         self.config.epoch = epoch;
         let profile = profile(&self.config, allocator.profile());
         self.control.switch(allocator, profile, now);
@@ -263,9 +267,33 @@ impl EpochLoop {
                 let quota = fixed[seat.at];
                 self.control.set_quota(seat.at, quota, format!("{quota} blocks, from now on fixed"));
             }
+        } else if shared || self.shares() {
+            let held = |(at, quota): (usize, u32)| match reports.get(at) {
+                Some(Some(report)) if shared => report.usage.resident_blocks,
+                _ => quota,
+            };
+            let held: Vec<u32> = self.quotas().into_iter().enumerate().map(held).collect();
+            self.divide_anew(&fixed, &held);
         }
         self.stand();
         Ok(())
+    }
+
+    /// The part of the cache that is divided is another: quotas until the first decision, for tenants that hold some blocks. `fixed` is what `static` would give those of the control loop.
+    fn divide_anew(&mut self, fixed: &[u32], held: &[u32]) {
+        let cold: Vec<u32> = self.seats.iter().map(|seat| self.own_part(fixed[seat.at])).collect();
+        let mine: Vec<u32> = held.iter().map(|&held| self.own_part(held)).collect();
+        let quotas = warm_start::quotas(self.own_blocks(), self.config.min_blocks, &cold, &mine);
+        let name = self.control.allocator();
+        for ((seat, quota), held) in self.seats.iter().zip(quotas).zip(held) {
+            let reason = match self.control.profile().layout {
+                Layout::Unified => {
+                    format!("one cache of {} blocks serves all tenants", self.config.cache_blocks)
+                }
+                _ => format!("{quota} blocks until the first decision of {name}: it held {held}"),
+            };
+            self.control.set_quota(seat.at, quota, reason);
+        }
     }
 
     /// A request. One of an unknown tenant is ignored. Takes time in the number of blocks that it touches.
@@ -366,11 +394,42 @@ impl EpochLoop {
     /// What the reactors have to be told of the allocator's system.
     pub fn arrangement(&self) -> Arrangement {
         let profile = self.control.profile();
+        let (all, caching) = (self.config.cache_blocks, self.shared_caching());
+        let sharing = match profile.layout {
+            Layout::Unified => Sharing::All { blocks: all, caching },
+            Layout::Combined { .. } => Sharing::Spill { blocks: all - self.own_blocks(), caching },
+            Layout::Partitioned | Layout::Lending | Layout::Pooled { .. } => Sharing::Off,
+        };
         Arrangement {
             lending: matches!(profile.layout, Layout::Lending | Layout::Pooled { .. }),
+            sharing,
             watches_hits: self.control.needs().effective,
             stream_bypass: profile.bypass_sequential_bytes,
         }
+    }
+
+    /// True if tenants share a partition.
+    pub fn shares(&self) -> bool {
+        matches!(self.control.profile().layout, Layout::Unified | Layout::Combined { .. })
+    }
+
+    /// How a partition that tenants share replaces and admits: as is configured of all of them, or else as the allocator has it.
+    fn shared_caching(&self) -> CachingSpec {
+        let first = self.tenants.first().and_then(|tenant| tenant.caching);
+        let agreed = first.filter(|&first| self.tenants.iter().all(|tenant| tenant.caching == Some(first)));
+        agreed.unwrap_or(self.control.profile().mode.caching)
+    }
+
+    /// Of so many blocks those of partitions of the tenants' own.
+    fn own_part(&self, blocks: u32) -> u32 {
+        match self.control.profile().layout {
+            Layout::Combined { partitioned } => (f64::from(blocks) * partitioned) as u32,
+            _ => blocks,
+        }
+    }
+
+    fn own_blocks(&self) -> u32 {
+        self.own_part(self.config.cache_blocks)
     }
 
     /// Seconds of an epoch.
@@ -401,17 +460,27 @@ impl EpochLoop {
         let standing = |(tenant, seat): (&LoopTenant, &Seat)| {
             let position = &self.control.positions()[seat.at];
             let (mut decision, found) = (position.decision.clone(), position.findings.as_ref());
-            if let Some(caching) = tenant.caching.filter(|&caching| caching != decision.mode.caching) {
+            let caching = match self.control.profile().layout {
+                Layout::Unified => Some(self.shared_caching()),
+                _ => tenant.caching,
+            };
+            if let Some(caching) = caching.filter(|&caching| caching != decision.mode.caching) {
                 decision.mode.caching = caching;
                 // That was predicted of another cache.
                 decision.predicted = None;
             }
+            if tenant.caching.is_some_and(|own| own != decision.mode.caching) {
+                decision.reason += "; its own replacement and admission are not those of the one cache";
+            }
+            let layout = self.control.profile().layout;
+            let shares = matches!(layout, Layout::Unified | Layout::Combined { .. });
             let batches =
                 matches!(self.control.profile().population, larder_alloc::Population::Batched { .. });
             Standing {
                 epoch: self.control.epoch(),
                 decision,
-                batched: tenant.batched.unwrap_or(batches),
+                // Where tenants share a partition, misses fill it.
+                batched: !shares && tenant.batched.unwrap_or(batches),
                 urd_blocks: found.map_or(0, |found| found.epoch.urd_blocks()),
                 trd_blocks: found.map_or(0, |found| found.epoch.trd_blocks()),
             }
@@ -639,12 +708,12 @@ mod tests {
     fn every_allocator_decides_and_follows_another() {
         let mut epochs = eci(1000, &[None, None]);
         let mut now = 0.0;
-        for name in ["larder", "centaur", "scave", "wss", "static", "eci"] {
+        for name in ["larder", "centaur", "unified", "scave", "combined", "wss", "static", "eci"] {
             let allocator = larder_alloc::by_name(name).expect("known");
             let before = quotas(&epochs);
-            epochs.switch(allocator, Duration::from_secs(100), now).expect("fits");
+            epochs.switch(allocator, Duration::from_secs(100), now, &[]).expect("fits");
             assert!(
-                name == "static" || quotas(&epochs) == before,
+                ["static", "combined", "wss"].contains(&name) || quotas(&epochs) == before,
                 "{name}: nothing changes before a decision"
             );
             for block in (0..300).chain(0..300) {
@@ -661,6 +730,61 @@ mod tests {
             assert_eq!((last.allocator.as_str(), last.unix_seconds), (name, 7.0));
             assert_eq!(last.decision.quota_blocks, quotas(&epochs)[0]);
         }
+    }
+
+    #[test]
+    fn tenants_that_share_are_told_so_and_keep_what_they_held_when_they_no_longer_do() {
+        let allocator = |name| larder_alloc::by_name(name).expect("known");
+        let hour = Duration::from_secs(3600);
+        let held = |blocks| {
+            let usage = CacheUse { resident_blocks: blocks, effective: None, missed_blocks: 0 };
+            Some(Report { measured: Measured::default(), usage })
+        };
+        let lru = CachingSpec::default();
+        let mut epochs = eci(1000, &[Some(600), None]);
+        assert_eq!(epochs.arrangement().sharing, Sharing::Off);
+        epochs.switch(allocator("unified"), hour, 1.0, &[]).expect("fits");
+        assert_eq!(epochs.arrangement().sharing, Sharing::All { blocks: 1000, caching: lru });
+        assert_eq!(epochs.standings()[0].decision.reason, "one cache of 1000 blocks serves all tenants");
+        epochs.decide(3601.0, 1.0, &[]).expect("decides");
+        assert_eq!(quotas(&epochs), [500, 500], "in name");
+        epochs.switch(allocator("combined"), hour, 3602.0, &[held(100), held(900)]).expect("fits");
+        assert_eq!(epochs.arrangement().sharing, Sharing::Spill { blocks: 500, caching: lru });
+        assert_eq!(quotas(&epochs), [50, 450], "half of what they hold, in the half that is divided");
+        epochs.switch(allocator("larder"), hour, 3603.0, &[held(150), held(700)]).expect("fits");
+        assert_eq!((epochs.arrangement().sharing, epochs.arrangement().lending), (Sharing::Off, true));
+        let seen = quotas(&epochs);
+        assert!(seen[0] >= 150 && seen[1] >= 700 && seen.iter().sum::<u32>() <= 1000, "{seen:?}");
+        assert!(epochs.standings()[1].decision.reason.ends_with("decision of larder: it held 700"));
+        // A newcomer's part is of what is divided.
+        epochs.switch(allocator("combined"), hour, 3604.0, &[]).expect("fits");
+        epochs.set_tenants(["t0", "t1", "t2"].map(|name| tenant(name, None)).to_vec(), 3605.0).expect("fits");
+        let seen = quotas(&epochs);
+        assert!(seen[2] > 0 && seen.iter().sum::<u32>() <= 500, "{seen:?}");
+    }
+
+    #[test]
+    fn one_cache_for_all_replaces_as_all_want_it() {
+        let arc = Some("arc".parse().expect("known"));
+        let tenants = |second| {
+            vec![
+                LoopTenant { caching: arc, ..tenant("a", None) },
+                LoopTenant { caching: second, ..tenant("b", None) },
+            ]
+        };
+        let loop_of = |second| {
+            let unified = larder_alloc::by_name("unified").expect("known");
+            EpochLoop::new(config(100), unified, tenants(second)).expect("fits")
+        };
+        let same = loop_of(arc);
+        assert_eq!(same.arrangement().sharing, Sharing::All { blocks: 100, caching: arc.unwrap() });
+        assert!(!same.standings()[0].decision.reason.contains("its own replacement"));
+        let other = loop_of(None);
+        let lru = CachingSpec::default();
+        assert_eq!(other.arrangement().sharing, Sharing::All { blocks: 100, caching: lru });
+        assert_eq!(other.standings()[0].decision.mode.caching, lru);
+        let reasons = [0, 1].map(|at| other.standings()[at].decision.reason.contains("its own replacement"));
+        assert_eq!(reasons, [true, false]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::thread;
 
-use larder_engine::TenantId;
+use larder_engine::{Sharing, TenantId};
 
 use crate::analyzer::Routes;
 use crate::config::Config;
@@ -48,6 +48,18 @@ pub fn for_newcomer<'a>(places: impl Iterator<Item = &'a Place>, reactors: usize
     (0..counts.len()).min_by_key(|&reactor| counts[reactor]).unwrap_or(0)
 }
 
+/// What tenants share, as far as those of one reactor do: they have a part of it for their number.
+pub fn shared_on(reactor: usize, places: &[Place], sharing: Sharing) -> Sharing {
+    let here = places.iter().filter(|place| place.reactor == reactor).count() as u64;
+    // A part of a number of blocks.
+    let part = |blocks: u32| (u64::from(blocks) * here / places.len().max(1) as u64) as u32;
+    match sharing {
+        Sharing::Off => Sharing::Off,
+        Sharing::All { blocks, caching } => Sharing::All { blocks: part(blocks), caching },
+        Sharing::Spill { blocks, caching } => Sharing::Spill { blocks: part(blocks), caching },
+    }
+}
+
 /// The tenants of each reactor, by their identity there. Identities of tenants that are gone lead nowhere.
 pub fn routes(places: &[Place]) -> Routes {
     places.iter().enumerate().map(|(index, place)| ((place.reactor, place.tenant), index)).collect()
@@ -56,6 +68,7 @@ pub fn routes(places: &[Place]) -> Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use larder_policy::spec::CachingSpec;
 
     #[test]
     fn tenants_take_turns_and_are_found_again() {
@@ -66,6 +79,9 @@ mod tests {
         for (index, place) in places.iter().enumerate() {
             assert_eq!(routes[&(place.reactor, place.tenant)], index);
         }
+        let all = |blocks| Sharing::All { blocks, caching: CachingSpec::default() };
+        assert_eq!([0, 1].map(|reactor| shared_on(reactor, &places, all(101))), [all(60), all(40)]);
+        assert_eq!(shared_on(0, &in_turn(3, 1), all(101)), all(101));
         assert_eq!((for_newcomer(places.iter(), 2), for_newcomer(places[1..].iter(), 2)), (1, 0));
     }
 }

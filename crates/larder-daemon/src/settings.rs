@@ -328,7 +328,7 @@ mod tests {
         let said = |tenant, pairs: &[(&str, &str)]| with(tenant, pairs).expect_err("wrong").to_string();
         assert_eq!(
             said(None, &[("allocator", "best")]),
-            "allocator = best: use one of larder, centaur, eci, scave, wss, static"
+            "allocator = best: use one of larder, centaur, eci, scave, wss, unified, combined, static"
         );
         assert_eq!(said(None, &[("size", "1")]), "\"size\" cannot be set: allocator, epoch can");
         assert_eq!(said(None, &[("epoch", "1ms")]), "epoch = 1ms: use at least 1s, and no more than a year");

@@ -106,9 +106,9 @@ impl CacheState {
 pub struct TenantStatus {
     /// Its name.
     pub name: String,
-    /// Blocks that it may hold.
+    /// Blocks that it may hold. Under `unified` an equal part, in name only: all tenants share one cache; under `combined` its own part, beside the half that all share.
     pub quota_blocks: u32,
-    /// Blocks that it holds; above the quota for a short while after that was lowered.
+    /// Blocks that it holds; above the quota for a short while after that was lowered, and as long as it likes where partitions lend or are shared.
     pub occupied_blocks: u32,
     /// Blocks that are newer on the cache device than on the backing.
     pub dirty_blocks: u32,
@@ -228,7 +228,7 @@ impl AddAssign for SsdWrites {
 pub struct DecisionStatus {
     /// The epoch at whose end it was decided, from 1; 0 for what the tenant started with.
     pub epoch: u64,
-    /// Blocks that the tenant may hold.
+    /// Blocks that the tenant may hold; what that means where tenants share is said in the tenant's own `quota_blocks`.
     pub quota_blocks: u32,
     /// `wb`, `wt`, `wt-noalloc` or `ro`.
     pub write_policy: String,

@@ -57,7 +57,7 @@ pub enum Command {
     Reload(Reload),
     /// Change who decides, how often, and what is wanted for a tenant, while the daemon runs.
     ///
-    /// Of the daemon: allocator (larder, centaur, eci, scave, wss, static), epoch. Of a tenant: quota, max, write_policy, population, weight, share, latency, iops. Values are written as in
+    /// Of the daemon: allocator (larder, centaur, eci, scave, wss, unified, combined, static), epoch. Of a tenant: quota, max, write_policy, population, weight, share, latency, iops. Values are written as in
     /// larder.toml, which stays as it is; `none` takes an optional one away, `default` gives back what the file says. It is kept over restarts.
     Set(Set),
     /// Show what was decided about tenants lately: by what, what was expected, and what came.

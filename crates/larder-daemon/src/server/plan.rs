@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use larder_engine::WritePolicy;
 use larder_engine::format::{Recovered, Volume};
+use larder_engine::{Sharing, WritePolicy};
 use larder_export::nbd::{Export, ExportTable, NbdFrontend};
 use larder_export::ublk::{UblkFrontend, UblkVolume};
 use larder_export::vhost::{VhostFrontend, VhostVolume};
@@ -16,7 +16,7 @@ use crate::analyzer::Analyzer;
 use crate::config::{Config, TenantConfig};
 use crate::epoch::Standing;
 use crate::exported::{Exported, Reached};
-use crate::placement::Place;
+use crate::placement::{Place, shared_on};
 use crate::record::Recorders;
 
 /// Reactors to be.
@@ -71,6 +71,13 @@ impl ReactorPlan {
         tenants.into_iter().try_for_each(|(((tenant, place), standing), backings)| {
             self.add_tenant(tenant, *place, standing, backings, &mut vhost)
         })
+    }
+
+    /// Tenants share a partition, if they do, before anything is in it.
+    pub fn share(&mut self, places: &[Place], sharing: Sharing) {
+        for (reactor, builder) in self.builders.iter_mut().enumerate() {
+            builder.set_sharing(shared_on(reactor, places, sharing));
+        }
     }
 
     /// Go on with a cache that is kept, after all tenants were added. `volumes` are those of all tenants, in the order of the

@@ -97,6 +97,7 @@ impl Running {
             config.cache.bypass_slow,
         )?;
         plan.add_tenants(config, &places, checked.epochs.standings(), checked.backings, vhost)?;
+        plan.share(&places, checked.epochs.arrangement().sharing);
         let warm = recovered.map(|recovered| open(&mut plan, &recovered, checked.volumes)).transpose()?;
         if checked.given_up {
             // What the file says of the cache has been seen to: its clean blocks are gone, and its dirty ones are there.
@@ -481,8 +482,10 @@ impl Actuator for ReactorActuator {
     fn arrange(&mut self, arrangement: Arrangement) {
         // One that lends must have the whole cache device.
         let lending = arrangement.lending && self.reactors.len() == 1;
-        for reactor in &self.reactors {
+        for (at, reactor) in self.reactors.iter().enumerate() {
             let told = reactor.set_lending(lending);
+            let sharing = placement::shared_on(at, &self.places, arrangement.sharing);
+            let told = told.and_then(|()| reactor.set_sharing(sharing));
             let told = told.and_then(|()| reactor.set_stream_bypass(arrangement.stream_bypass));
             if let Err(error) = told.and_then(|()| reactor.watch_hits(arrangement.watches_hits))
                 && error != HandleError::Ended

@@ -11,7 +11,7 @@ use crate::monitor::{Monitor, MonitorSink};
 use crate::{BufferPool, CacheDevice, Context, SharedPool, UnfinishedDevice};
 use larder_engine::format::{self, Recovered};
 use larder_engine::{
-    CachingSpec, DirtyLimits, Engine, EngineConfig, OpenError, TenantId, VolumeId, WritePolicy,
+    CachingSpec, DirtyLimits, Engine, EngineConfig, OpenError, Sharing, TenantId, VolumeId, WritePolicy,
 };
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -170,6 +170,11 @@ impl ReactorBuilder {
     /// Have a mover fill the partition of a tenant that was added here; otherwise misses do.
     pub fn set_mover(&mut self, tenant: TenantId, moves: bool) {
         self.engine.set_mover(tenant, moves);
+    }
+
+    /// Have the tenants of this reactor share a partition ([`larder_engine::Engine::set_sharing`]): before its cache is opened, so that what they hold is kept.
+    pub fn set_sharing(&mut self, sharing: Sharing) {
+        self.engine.set_sharing(sharing);
     }
 
     /// Add a volume to a tenant of this reactor.

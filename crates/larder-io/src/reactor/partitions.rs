@@ -32,6 +32,10 @@ impl<F: Frontend> Reactor<F> {
                 engine.set_lending(lending);
                 self.trim_due = true;
             }
+            PartitionCommand::Sharing(sharing) => {
+                engine.set_sharing(sharing);
+                self.trim_due = true;
+            }
             PartitionCommand::StreamBypass(bytes) => engine.set_stream_bypass(bytes),
             PartitionCommand::WatchHits(watch) => engine.watch_hits(watch),
             PartitionCommand::MoveIn => {

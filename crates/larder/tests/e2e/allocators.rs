@@ -10,7 +10,7 @@ use crate::common::setup::{BLOCK, MIB, Setup};
 use crate::common::traffic::Traffic;
 use crate::common::wait_for;
 
-const ALLOCATORS: [&str; 6] = ["centaur", "eci", "scave", "wss", "static", "larder"];
+const ALLOCATORS: [&str; 8] = ["centaur", "unified", "eci", "combined", "scave", "wss", "static", "larder"];
 
 /// Blocks of each volume that are used.
 const BLOCKS: u64 = 2048;
@@ -111,7 +111,10 @@ fn what_is_set_outlives_the_daemon_until_it_is_taken_back() {
 fn what_cannot_be_set_changes_nothing() {
     let larder_ = setup().start();
     for (arguments, expected) in [
-        (&["allocator=best"][..], "allocator = best: use one of larder, centaur, eci, scave, wss, static"),
+        (
+            &["allocator=best"][..],
+            "allocator = best: use one of larder, centaur, eci, scave, wss, unified, combined, static",
+        ),
         (&["-t", "c", "weight=1"], "there is no tenant \"c\""),
         (&["-t", "a", "quota=1GiB"], "quotas"),
         (&["-t", "a", "latency=1ms", "iops=5"], "set iops=none as well"),

@@ -162,7 +162,7 @@ help: correct the key or remove the line"#,
   |
 9 | allocator = "best"
   |             ^^^^^^
-help: use one of "larder", "centaur", "eci", "scave", "wss", "static""#,
+help: use one of "larder", "centaur", "eci", "scave", "wss", "unified", "combined", "static""#,
     ),
     (
         r#"epoch"#,
