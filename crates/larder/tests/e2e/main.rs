@@ -30,6 +30,7 @@ mod metrics;
 mod migration;
 mod nbd_backing;
 mod nbdsh;
+mod neighbours;
 mod notify;
 mod ordered;
 mod record;
