@@ -765,7 +765,8 @@ mod tests {
 
     #[test]
     fn one_cache_for_all_replaces_as_all_want_it() {
-        let arc = Some("arc".parse().expect("known"));
+        let caching: CachingSpec = "arc".parse().expect("known");
+        let arc = Some(caching);
         let tenants = |second| {
             vec![
                 LoopTenant { caching: arc, ..tenant("a", None) },
@@ -777,7 +778,7 @@ mod tests {
             EpochLoop::new(config(100), unified, tenants(second)).expect("fits")
         };
         let same = loop_of(arc);
-        assert_eq!(same.arrangement().sharing, Sharing::All { blocks: 100, caching: arc.unwrap() });
+        assert_eq!(same.arrangement().sharing, Sharing::All { blocks: 100, caching });
         assert!(!same.standings()[0].decision.reason.contains("its own replacement"));
         let other = loop_of(None);
         let lru = CachingSpec::default();
