@@ -1,10 +1,11 @@
 //! The enforcing part of the loop of an epoch: from where the tenants stand to where they shall stand, in safe steps. It also asks reactors what they alone know.
 
 use larder_alloc::WritePolicy;
+use larder_alloc::control::Limit;
 use larder_engine::Sharing;
 use larder_policy::spec::CachingSpec;
 
-use crate::epoch::{Report, Standing};
+use crate::epoch::{Report, SsdSpending, Standing};
 use crate::placement::Place;
 
 /// One change of one tenant.
@@ -78,6 +79,12 @@ pub trait Actuator: Send {
 
     /// How the tenants use their partitions, in the order of their places; nothing of those whose reactor does not say.
     fn reports(&mut self) -> Vec<Option<Report>>;
+
+    /// What tenants have written to the SSD, in the order of their places; `None` where a reactor does not say.
+    fn spending(&mut self) -> Option<SsdSpending>;
+
+    /// How far these tenants may go with what they write to the SSD; `None` for as far as they like.
+    fn limit(&mut self, limits: Vec<(usize, Option<Limit>)>);
 
     /// Tenants have come, or gone: from now on those of the steps are these, by their places.
     fn seat(&mut self, places: &[Place]);

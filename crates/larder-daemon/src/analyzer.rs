@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{io, mem};
 
+use larder_alloc::control::{BudgetView, GRANT_SECONDS, Limit, WriteBudget};
 use larder_alloc::{AllocError, Allocator, Decision, Mode};
 use larder_engine::{RequestKind, TenantId};
 use larder_io::{MonitorRecord, MonitorSink};
@@ -17,6 +18,7 @@ use larder_locality::Op;
 use thiserror::Error;
 
 use crate::actuator::{Actuator, Step, steps};
+use crate::budget_file::BudgetFile;
 use crate::decisions::Record;
 use crate::epoch::explore::{ExploreError, ToldCurves, ToldWhatIf};
 use crate::epoch::{Access, EpochLoop, LoopTenant, Report, Standing};
@@ -32,6 +34,7 @@ enum Message {
     Switch(Switch),
     /// Something is to be looked up.
     Ask(Question),
+    Budget(Option<WriteBudget>),
     /// No batch comes any more.
     End,
 }
@@ -78,10 +81,12 @@ pub struct LoopView {
     pub standings: Vec<Standing>,
     /// Bytes of memory that the analyzer holds.
     pub memory_bytes: usize,
+    /// How far the budget of SSD writes is used up, where there is one.
+    pub budget: Option<BudgetView>,
 }
 
 impl LoopView {
-    fn of(epochs: &EpochLoop) -> Self {
+    fn of(epochs: &EpochLoop, now: f64) -> Self {
         let tenants = epochs.tenants().iter().map(|tenant| tenant.name.clone()).collect();
         let standings = epochs.standings().to_vec();
         Self {
@@ -91,6 +96,7 @@ impl LoopView {
             tenants,
             standings,
             memory_bytes: epochs.memory_bytes(),
+            budget: epochs.budget(now),
         }
     }
 }
@@ -109,6 +115,10 @@ impl SharedView {
         let old = mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), view);
         // Freed after the lock.
         drop(old);
+    }
+
+    fn set_budget(&self, budget: Option<BudgetView>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).budget = budget;
     }
 }
 
@@ -137,6 +147,14 @@ impl AnalyzerHandle {
         let switch = Message::Switch(Switch { allocator, epoch, answer });
         self.0.send(switch).map_err(|_| ChangeError::Ended)?;
         Ok(wait.recv().map_err(|_| ChangeError::Ended)??)
+    }
+
+    /// The SSD may be written so much from now on.
+    ///
+    /// # Errors
+    /// When the analyzer has ended.
+    pub fn set_budget(&self, budget: Option<WriteBudget>) -> Result<(), ChangeError> {
+        self.0.send(Message::Budget(budget)).map_err(|_| ChangeError::Ended)
     }
 
     /// The last decisions about a tenant, the oldest first; none about one that is not there.
@@ -199,12 +217,13 @@ pub enum ChangeError {
 pub struct Analyzer {
     sender: SyncSender<Message>,
     receiver: Receiver<Message>,
+    budget_file: BudgetFile,
 }
 
 impl Default for Analyzer {
     fn default() -> Self {
         let (sender, receiver) = sync_channel(BATCHES_MAX);
-        Self { sender, receiver }
+        Self { sender, receiver, budget_file: BudgetFile::default() }
     }
 }
 
@@ -223,6 +242,11 @@ impl Analyzer {
         })
     }
 
+    /// How far the budget of SSD writes is used up is kept in this file.
+    pub fn keep_budget(&mut self, file: BudgetFile) {
+        self.budget_file = file;
+    }
+
     /// Tells it what is not of a reactor.
     pub fn handle(&self) -> AnalyzerHandle {
         AnalyzerHandle(self.sender.clone())
@@ -239,9 +263,15 @@ impl Analyzer {
         mut actuator: Box<dyn Actuator>,
     ) -> io::Result<(SharedView, JoinHandle<()>)> {
         let routes = placement::routes(places);
-        let view = SharedView(Arc::new(Mutex::new(LoopView::of(&epochs))));
+        let view = SharedView(Arc::new(Mutex::new(LoopView::of(&epochs, 0.0))));
         actuator.arrange(epochs.arrangement());
-        let runner = Runner { epochs, routes, actuator, began: Instant::now(), view: view.clone() };
+        let began = Instant::now();
+        let (budget_file, next_grant) = (self.budget_file, f64::INFINITY);
+        let mut runner =
+            Runner { epochs, routes, actuator, began, view: view.clone(), next_grant, budget_file };
+        runner.resume_budget();
+        runner.begin_to_grant(0..places.len());
+        let runner = runner;
         let receiver = self.receiver;
         let thread = thread::Builder::new().name("analyzer".into()).spawn(move || runner.run(&receiver))?;
         Ok((view, thread))
@@ -255,13 +285,22 @@ struct Runner {
     actuator: Box<dyn Actuator>,
     began: Instant,
     view: SharedView,
+    /// When tenants are told next how far they may go with what they write to the SSD; never without a budget.
+    next_grant: f64,
+    budget_file: BudgetFile,
 }
 
 impl Runner {
     fn run(mut self, messages: &Receiver<Message>) {
+        self.run_until_the_end(messages);
+        self.keep_budget(true);
+    }
+
+    fn run_until_the_end(&mut self, messages: &Receiver<Message>) {
         loop {
             // No epoch is longer than a year.
-            let wait = Duration::try_from_secs_f64((self.epochs.due_seconds() - self.now()).max(0.0));
+            let due = self.epochs.due_seconds().min(self.next_grant);
+            let wait = Duration::try_from_secs_f64((due - self.now()).max(0.0));
             match messages.recv_timeout(wait.unwrap_or(Duration::from_secs(1))) {
                 Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(message) => self.take(message),
@@ -269,6 +308,9 @@ impl Runner {
             }
             if self.epochs.movers_come(self.now()) {
                 self.actuator.move_in();
+            }
+            if self.now() >= self.next_grant {
+                self.grant();
             }
             if self.now() < self.epochs.due_seconds() {
                 continue;
@@ -301,6 +343,7 @@ impl Runner {
             Message::Change(change) => self.change(change),
             Message::Switch(switch) => self.switch(switch),
             Message::Ask(question) => question(&self.epochs),
+            Message::Budget(budget) => self.set_budget(budget),
             Message::End => {}
         }
     }
@@ -329,6 +372,9 @@ impl Runner {
             self.actuator.seat(&places);
             self.routes = placement::routes(&places);
             self.actuator.arrange(self.epochs.arrangement());
+            let is_new = |at: &usize| !names.contains(&self.epochs.tenants()[*at].name);
+            let newcomers: Vec<usize> = (0..self.epochs.tenants().len()).filter(is_new).collect();
+            self.begin_to_grant(newcomers);
             let after = self.epochs.standings();
             let mut stood = Vec::with_capacity(after.len());
             for (index, (tenant, standing)) in self.epochs.tenants().iter().zip(after).enumerate() {
@@ -343,7 +389,7 @@ impl Runner {
             }
             steps(&stood, after).into_iter().for_each(|step| self.actuator.apply(step));
             log_changes(&stood, &self.epochs);
-            self.view.set(LoopView::of(&self.epochs));
+            self.view.set(LoopView::of(&self.epochs, self.now()));
         }
         // Nobody may be there to hear it.
         let _ = answer.send(changed);
@@ -368,10 +414,59 @@ impl Runner {
         let _ = answer.send(switched);
     }
 
+    /// The period that was under way when the last daemon ended goes on.
+    fn resume_budget(&mut self) {
+        let now = self.now();
+        let Some(view) = self.epochs.budget(now) else { return };
+        let period = view.budget.period_seconds;
+        if let Some((written_bytes, since)) = self.budget_file.under_way(period, unix_seconds()) {
+            self.epochs.resume_budget(written_bytes, since);
+            self.view.set_budget(self.epochs.budget(now));
+        }
+    }
+
+    fn keep_budget(&mut self, at_last: bool) {
+        let now = self.now();
+        self.budget_file.keep(self.epochs.budget(now), (now, unix_seconds()), at_last);
+    }
+
+    /// Another budget, or none.
+    fn set_budget(&mut self, budget: Option<WriteBudget>) {
+        let now = self.now();
+        self.epochs.set_budget(budget, now);
+        self.view.set_budget(self.epochs.budget(now));
+        if budget.is_some() {
+            self.next_grant = now;
+        } else {
+            self.next_grant = f64::INFINITY;
+            self.actuator.limit((0..self.epochs.tenants().len()).map(|tenant| (tenant, None)).collect());
+        }
+    }
+
+    /// Where there is a budget these tenants write nothing to the SSD before they are told how much they may, which is soon.
+    fn begin_to_grant(&mut self, tenants: impl IntoIterator<Item = usize>) {
+        if self.epochs.budget(self.now()).is_some() {
+            let nothing = Some(Limit::default());
+            self.actuator.limit(tenants.into_iter().map(|tenant| (tenant, nothing)).collect());
+            self.next_grant = self.now();
+        }
+    }
+
+    /// Tell tenants how far they may go. Where a reactor does not say how far they have come, the next time.
+    fn grant(&mut self) {
+        if let Some(spending) = self.actuator.spending() {
+            let now = self.now();
+            let limits = self.epochs.grant(now, &spending);
+            self.actuator.limit(limits.into_iter().map(|(tenant, limit)| (tenant, Some(limit))).collect());
+            self.view.set_budget(self.epochs.budget(now));
+            self.keep_budget(false);
+        }
+        self.next_grant = self.now() + GRANT_SECONDS;
+    }
+
     fn decide(&mut self, reports: &[Option<Report>]) {
         let before = self.epochs.standings().to_vec();
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let decided = self.epochs.decide(self.now(), unix.as_secs_f64(), reports);
+        let decided = self.epochs.decide(self.now(), unix_seconds(), reports);
         if let Err(error) = decided {
             tracing::error!(%error, "the allocator cannot decide: every tenant keeps what it has");
         }
@@ -383,8 +478,13 @@ impl Runner {
         let after = self.epochs.standings();
         steps(before, after).into_iter().for_each(|step| self.actuator.apply(step));
         log_changes(before, &self.epochs);
-        self.view.set(LoopView::of(&self.epochs));
+        self.view.set(LoopView::of(&self.epochs, self.now()));
     }
+}
+
+/// The time of the day, in seconds since 1970.
+fn unix_seconds() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
 /// How a tenant stands before it has anything.
@@ -426,7 +526,7 @@ fn log_changes(before: &[Standing], epochs: &EpochLoop) {
 mod tests {
     use super::*;
     use crate::actuator::Arrangement;
-    use crate::epoch::LoopConfig;
+    use crate::epoch::{LoopConfig, SsdSpending};
     use larder_alloc::{ConfiguredPolicy, Goals};
     use larder_engine::VolumeId;
     use larder_policy::spec::CachingSpec;
@@ -447,6 +547,12 @@ mod tests {
         fn reports(&mut self) -> Vec<Option<Report>> {
             Vec::new()
         }
+
+        fn spending(&mut self) -> Option<SsdSpending> {
+            None
+        }
+
+        fn limit(&mut self, _: Vec<(usize, Option<Limit>)>) {}
 
         fn seat(&mut self, _: &[Place]) {}
     }
@@ -478,6 +584,7 @@ mod tests {
             min_blocks: 1,
             write_threshold: 0.5,
             write_back: false,
+            budget: None,
             epoch,
             seed: 0,
         };

@@ -5,20 +5,22 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use larder_alloc::control::BudgetView;
 use larder_engine::{TenantId, VolumeId};
 use larder_io::{DeviceStats, DrainCommand, Handle, ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
 use thiserror::Error;
 
 use crate::analyzer::{LoopView, SharedView};
-use crate::config::{Population, TenantConfig, VolumeConfig};
+use crate::config::{Config, Population, TenantConfig, VolumeConfig};
 use crate::control::{self, Draining, Refusal};
 use crate::epoch::Standing;
 use crate::hosted::{Hosted, Seat, SharedHosted};
 use crate::loss::{Loss, SharedLoss, VolumeLoss};
 use crate::status::{
     CacheState, CacheStatus, DecisionStatus, SsdWrites, Status, TenantLatency, TenantStatus, VolumeState,
-    VolumeStatus,
+    VolumeStatus, WriteBudgetStatus,
 };
+use crate::wear::budget::BudgetChoice;
 use crate::wear::forecast::forecast;
 use crate::wear::{Known, SharedWear};
 
@@ -215,7 +217,24 @@ impl Parts<'_> {
             ssd_write_bytes: written,
             loss_file: self.loss.map(|_| hosted.config.loss_file().display().to_string()),
             wear: forecast(self.wear, cache.endurance.as_ref(), (written.total, self.uptime)),
+            write_budget: self.view.budget.map(|view| write_budget(&hosted.config, view)),
         }
+    }
+}
+
+fn write_budget(config: &Config, view: BudgetView) -> WriteBudgetStatus {
+    let BudgetView { budget, written_bytes, rest_seconds, room_bytes } = view;
+    WriteBudgetStatus {
+        configured: match config.control.write_budget {
+            BudgetChoice::Endurance => config.cache.endurance.map_or_else(String::new, |it| it.to_string()),
+            choice => choice.to_string(),
+        },
+        bytes: budget.bytes as u64,
+        period_seconds: budget.period_seconds,
+        written_bytes: written_bytes as u64,
+        left_bytes: (budget.bytes - written_bytes).max(0.0) as u64,
+        room_bytes: room_bytes as u64,
+        rest_seconds,
     }
 }
 
@@ -307,6 +326,8 @@ fn counters(name: &str, now: &TenantSnapshot) -> TenantStatus {
         invalidations: stats.invalidations,
         ssd_writes: SsdWrites::new(stats.ssd_fill_blocks, stats.ssd_guest_write_blocks, 0, 0),
         ssd_write_bytes: SsdWrites::new(stats.ssd_fill_bytes, stats.ssd_guest_write_bytes, 0, 0),
+        budget_refused_blocks: stats.refused_blocks,
+        budget_diverted_blocks: stats.diverted_blocks,
         backing_reads: stats.backing_reads,
         backing_writes: stats.backing_writes,
         cache_errors: stats.cache_errors,
@@ -451,6 +472,7 @@ mod tests {
             tenants,
             standings: vec![standing(1), standing(2)],
             memory_bytes: 5,
+            budget: None,
         };
         let uptime = Duration::from_secs(2);
         Parts {

@@ -24,6 +24,7 @@ pub use error::{Complaint, ConfigError};
 pub use larder_export::ListenAddress;
 pub use larder_export::ublk::LINKS as UBLK_LINKS;
 
+use crate::wear::budget::BudgetChoice;
 use crate::wear::endurance::Endurance;
 
 /// Where the command looks when no configuration is named.
@@ -115,6 +116,8 @@ pub struct ControlConfig {
     pub write_threshold: f64,
     /// `auto` may be `wb`: then the cache device alone has the newest data of such a tenant. Only where the cache is kept.
     pub write_back: bool,
+    /// What may be written to the cache device, all causes together.
+    pub write_budget: BudgetChoice,
     /// How many reactors serve the volumes; `None` for one where the cache is kept, else for one per core. Never more than
     /// there are tenants.
     pub reactors: Option<u32>,
@@ -400,6 +403,11 @@ impl Config {
     /// The file that has what was set while the daemon ran: beside [`Config::loss_file`] (`cache.img.settings.json`).
     pub fn settings_file(&self) -> PathBuf {
         self.beside_loss_file("settings")
+    }
+
+    /// The file that has how far the budget of SSD writes is used up: beside that one (`cache.img.budget.json`).
+    pub fn budget_file(&self) -> PathBuf {
+        self.beside_loss_file("budget")
     }
 
     /// The volumes of all tenants, in the order of the file.

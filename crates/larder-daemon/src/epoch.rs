@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
-use larder_alloc::control::{BANK_BLOCKS, ControlConfig, ControlLoop, ControlTenant};
+use larder_alloc::control::{
+    BANK_BLOCKS, BudgetView, ControlConfig, ControlLoop, ControlTenant, Limit, Spent, WriteBudget,
+};
 use larder_alloc::{
     AllocError, Allocator, CacheUse, ConfiguredPolicy, Decision, Goals, Latencies, Layout, Measured,
     Objective, Profile, Static,
@@ -84,6 +86,8 @@ pub struct LoopConfig {
     pub write_threshold: f64,
     /// `auto` may be `wb`: blocks of the cache may be dirty.
     pub write_back: bool,
+    /// What the SSD may be written.
+    pub budget: Option<WriteBudget>,
     /// How often is decided, but by a method whose epoch is its own.
     pub epoch: Duration,
     /// Chooses the blocks that large tenants are analyzed by.
@@ -131,6 +135,24 @@ pub struct EpochLoop {
 struct Seat {
     at: usize,
     report: Option<Report>,
+    /// What it has written, and what it might not: as told last, and at the last decision.
+    spent: Option<Spent>,
+    decided: Spent,
+}
+
+impl Seat {
+    fn new(at: usize) -> Self {
+        Self { at, report: None, spent: None, decided: Spent::default() }
+    }
+}
+
+/// What reactors tell of what was written to the SSD.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SsdSpending {
+    /// By tenant, in their order; nothing of one that its reactor does not know.
+    pub tenants: Vec<Option<Spent>>,
+    /// Bytes of the cache's own records since the start.
+    pub record_bytes: u64,
 }
 
 impl EpochLoop {
@@ -146,10 +168,11 @@ impl EpochLoop {
     ) -> Result<Self, AllocError> {
         let profile = profile(&config, allocator.profile());
         let all = tenants.iter().map(LoopTenant::control).collect();
-        let mut control = ControlLoop::new(control_config(&config, &profile), allocator, profile, all);
+        let control = ControlLoop::new(control_config(&config, &profile), allocator, profile, all);
+        let mut control = control.granting();
         let places: Vec<usize> = (0..tenants.len()).collect();
         control.arrive(&places, 0.0)?;
-        let seats = places.into_iter().map(|at| Seat { at, report: None }).collect();
+        let seats = places.into_iter().map(Seat::new).collect();
         let decisions = Decisions::default();
         let standings = Vec::new();
         let movers_due = config.epoch.as_secs_f64() / MOVES;
@@ -212,7 +235,7 @@ impl EpochLoop {
                 None => {
                     let at = self.control.add(tenant.control(), now);
                     new.push(at);
-                    Seat { at, report: None }
+                    Seat::new(at)
                 }
             });
         }
@@ -296,6 +319,36 @@ impl EpochLoop {
         }
     }
 
+    /// What the SSD may be written from now on.
+    pub fn set_budget(&mut self, budget: Option<WriteBudget>, now: f64) {
+        self.config.budget = budget;
+        self.control.set_budget(budget, now);
+    }
+
+    /// So many bytes of the budget were written already in a period that began so many seconds before the start.
+    pub fn resume_budget(&mut self, written_bytes: f64, since_seconds: f64) {
+        self.control.resume_budget(written_bytes, since_seconds);
+    }
+
+    /// How far the budget is used up, where there is one.
+    pub fn budget(&self, now: f64) -> Option<BudgetView> {
+        self.control.budget_view(now)
+    }
+
+    /// How far tenants may go with what they write to the SSD, by their places in the list. Those of which nothing is known are left out; all, where there is no budget.
+    pub fn grant(&mut self, now: f64, spending: &SsdSpending) -> Vec<(usize, Limit)> {
+        let mut told = Vec::with_capacity(self.seats.len());
+        let mut indices = Vec::with_capacity(self.seats.len());
+        for (index, (seat, spent)) in self.seats.iter_mut().zip(&spending.tenants).enumerate() {
+            let Some(spent) = *spent else { continue };
+            seat.spent = Some(spent);
+            told.push((seat.at, spent));
+            indices.push(index);
+        }
+        let limits = self.control.grant(now, &told, spending.record_bytes).unwrap_or_default();
+        indices.into_iter().zip(limits).map(|(index, (_, limit))| (index, limit)).collect()
+    }
+
     /// A request. One of an unknown tenant is ignored. Takes time in the number of blocks that it touches.
     pub fn observe(&mut self, access: &Access) {
         let Some(seat) = self.seats.get(access.tenant) else { return };
@@ -354,6 +407,9 @@ impl EpochLoop {
             self.decisions.achieved(&self.tenants[at].name, &Achieved::of(&since, report, unix_seconds));
         }
         let decided = self.control.decide(now, &usages).map(|_| ());
+        if decided.is_ok() {
+            self.say_what_was_refused();
+        }
         self.stand();
         decided?;
         for (tenant, (seat, standing)) in self.tenants.iter().zip(self.seats.iter().zip(&self.standings)) {
@@ -455,6 +511,27 @@ impl EpochLoop {
         self.standings.iter().map(|standing| standing.decision.quota_blocks).collect()
     }
 
+    /// Whoever might not write all to the SSD that it would have since the last decision is told so.
+    fn say_what_was_refused(&mut self) {
+        for seat in &mut self.seats {
+            let Some(spent) = seat.spent else { continue };
+            let before = std::mem::replace(&mut seat.decided, spent);
+            let refused = spent.refused_blocks.saturating_sub(before.refused_blocks);
+            let diverted = spent.diverted_blocks.saturating_sub(before.diverted_blocks);
+            if refused + diverted == 0 {
+                continue;
+            }
+            let Decision { quota_blocks, reason, .. } = &self.control.positions()[seat.at].decision;
+            let (quota, mut reason) = (*quota_blocks, reason.clone());
+            reason +=
+                &format!("; since the last decision the budget of SSD writes kept {refused} blocks out");
+            if diverted > 0 {
+                reason += &format!(", and {diverted} writes to cached blocks went to the backing alone");
+            }
+            self.control.set_quota(seat.at, quota, reason);
+        }
+    }
+
     /// Take over where the control loop has the tenants.
     fn stand(&mut self) {
         let standing = |(tenant, seat): (&LoopTenant, &Seat)| {
@@ -496,7 +573,9 @@ fn profile(config: &LoopConfig, theirs: Profile) -> Profile {
 }
 
 fn control_config(config: &LoopConfig, profile: &Profile) -> ControlConfig {
-    let LoopConfig { block_bytes, cache_blocks, min_blocks, write_threshold, write_back, seed, .. } = *config;
+    let LoopConfig {
+        block_bytes, cache_blocks, min_blocks, write_threshold, write_back, budget, seed, ..
+    } = *config;
     ControlConfig {
         block_bytes,
         cache_blocks,
@@ -504,7 +583,7 @@ fn control_config(config: &LoopConfig, profile: &Profile) -> ControlConfig {
         write_threshold,
         write_back,
         objective: Objective::default(),
-        budget: None,
+        budget,
         epoch_seconds: profile.epoch_seconds,
         nominal: Latencies::default(),
         sampling: Sampling::Blocks(SAMPLED_BLOCKS),
@@ -527,6 +606,7 @@ mod tests {
             min_blocks: 2,
             write_threshold: 0.5,
             write_back: false,
+            budget: None,
             epoch: Duration::from_secs(100),
             seed: 1,
         }
@@ -570,6 +650,30 @@ mod tests {
         let allocator = larder_alloc::by_name("static").expect("known");
         let error = EpochLoop::new(config(100), allocator, vec![tenant("t", Some(101))]).err();
         assert!(matches!(error, Some(AllocError::QuotasExceedCache { .. })));
+    }
+
+    #[test]
+    fn tenants_are_told_how_far_they_may_go_and_why_they_were_held_back() {
+        let mut epochs = eci(100, &[None, None]);
+        assert_eq!((epochs.grant(0.0, &SsdSpending::default()), epochs.budget(0.0)), (vec![], None));
+        let budget = WriteBudget { bytes: (1000 * BLOCK) as f64, period_seconds: 1000.0 };
+        epochs.set_budget(Some(budget), 0.0);
+        let spent = |blocks: u64, refused_blocks, diverted_blocks| {
+            Some(Spent { bytes: blocks * BLOCK, refused_blocks, diverted_blocks })
+        };
+        let spending = |b, record_bytes| SsdSpending { tenants: vec![None, b], record_bytes };
+        let limits = epochs.grant(0.0, &spending(spent(7, 0, 0), 5));
+        // All that may be written at once, for the only one that is known; what was before does not count.
+        assert_eq!(limits, [(1, Limit { admit_bytes: 7 * BLOCK + 75 * BLOCK / 2, bytes: 57 * BLOCK })]);
+        epochs.grant(50.0, &spending(spent(27, 3, 2), 5 + BLOCK));
+        assert_eq!(epochs.budget(50.0).expect("there is one").written_bytes, (21 * BLOCK) as f64);
+        end(&mut epochs).expect("decides");
+        let reason = |epochs: &EpochLoop, at: usize| epochs.standings()[at].decision.reason.clone();
+        let said = "since the last decision the budget of SSD writes kept 3 blocks out, and 2 writes to cached blocks went to the backing alone";
+        assert!(reason(&epochs, 1).ends_with(said), "{}", reason(&epochs, 1));
+        assert!(!reason(&epochs, 0).contains("budget"), "{}", reason(&epochs, 0));
+        end(&mut epochs).expect("decides");
+        assert!(!reason(&epochs, 1).contains("budget"), "{}", reason(&epochs, 1));
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub fn page(observed: &Observed) -> String {
     daemon(&mut page, observed);
     cache::tell(&mut page, observed);
     wear::tell(&mut page, &observed.status.cache.wear);
+    wear::tell_budget(&mut page, observed.status.cache.write_budget.as_ref());
     tenants::tell(&mut page, observed);
     volumes::tell(&mut page, observed);
     page.text()

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use larder_alloc::control::Spent;
 use larder_alloc::{CacheUse, Measured, Timed};
-use larder_io::{Handle, Served, TenantUse};
+use larder_io::{Handle, Served, TenantSpending, TenantUse};
 
-use crate::epoch::Report;
+use crate::epoch::{Report, SsdSpending};
 use crate::placement::Place;
 
 /// How long reactors may take, all together: they answer between two batches of operations.
@@ -25,6 +26,23 @@ pub fn reports<C>(reactors: &[Handle<C>], places: &[Place]) -> Vec<Option<Report
         uses.get(usize::from(place.tenant.0)).map(of)
     };
     places.iter().map(report).collect()
+}
+
+/// What the tenants in these places have written to the SSD; `None` where a reactor does not say.
+pub fn spending<C>(reactors: &[Handle<C>], places: &[Place]) -> Option<SsdSpending> {
+    let asked: Vec<_> = reactors.iter().map(Handle::spent).collect();
+    let until = Instant::now() + WITHIN;
+    let mut told = Vec::with_capacity(asked.len());
+    for asked in asked {
+        told.push(asked.ok()?.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?);
+    }
+    let spent = |place: &Place| {
+        let of = told.get(place.reactor)?.tenants.get(usize::from(place.tenant.0))?;
+        let TenantSpending { bytes, refused_blocks, diverted_blocks } = *of;
+        Some(Spent { bytes, refused_blocks, diverted_blocks })
+    };
+    let record_bytes = told.iter().map(|it| it.metadata_bytes).sum();
+    Some(SsdSpending { tenants: places.iter().map(spent).collect(), record_bytes })
 }
 
 fn of(used: &TenantUse) -> Report {

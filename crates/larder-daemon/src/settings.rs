@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use crate::config::{AllocatorChoice, Config, EPOCH_MAX, EPOCH_MIN, PolicyChoice, Population, TenantConfig};
 use crate::durable_file;
 use crate::units::{ExactDuration, ExactSize, parse_duration, parse_size};
+use crate::wear::budget::BudgetChoice;
 
 /// Takes a value that may be absent away.
 pub const NONE: &str = "none";
@@ -23,7 +24,7 @@ pub const NONE: &str = "none";
 pub const DEFAULT: &str = "default";
 
 /// The keys of `[control]` that can be set.
-pub const CONTROL_KEYS: [&str; 2] = ["allocator", "epoch"];
+pub const CONTROL_KEYS: [&str; 3] = ["allocator", "epoch", "write_budget"];
 
 /// The keys of `[[tenant]]` that can be set.
 pub const TENANT_KEYS: [&str; 8] =
@@ -184,6 +185,15 @@ fn set_control(config: &mut Config, key: &str, value: &str) -> Result<(), Settin
             }
             config.control.epoch = epoch;
         }
+        "write_budget" => {
+            let budget = value.parse().map_err(|form| wrong(format!("use {form}")))?;
+            if budget == BudgetChoice::Endurance && config.cache.endurance.is_none() {
+                return Err(wrong(
+                    "[cache] has no endurance: set the budget itself, 200GiB/day for example".into(),
+                ));
+            }
+            config.control.write_budget = budget;
+        }
         _ => return Err(SettingError::UnknownKey { key: key.into(), known: &CONTROL_KEYS }),
     }
     Ok(())
@@ -193,6 +203,7 @@ fn get_control(config: &Config, key: &str) -> String {
     match key {
         "allocator" => config.control.allocator.as_str().into(),
         "epoch" => ExactDuration(config.control.epoch).to_string(),
+        "write_budget" => config.control.write_budget.to_string(),
         _ => String::new(),
     }
 }
@@ -295,7 +306,7 @@ mod tests {
 
     #[test]
     fn every_key_can_be_set_and_is_told() {
-        let control = [("allocator", "centaur"), ("epoch", "90s")];
+        let control = [("allocator", "centaur"), ("epoch", "90s"), ("write_budget", "2GiB/day")];
         let changed = with(None, &control).expect("valid");
         assert_eq!(changed.control.allocator, AllocatorChoice::Centaur);
         assert_eq!(changed.control.epoch, Duration::from_secs(90));
@@ -330,7 +341,17 @@ mod tests {
             said(None, &[("allocator", "best")]),
             "allocator = best: use one of larder, centaur, eci, scave, wss, unified, combined, static"
         );
-        assert_eq!(said(None, &[("size", "1")]), "\"size\" cannot be set: allocator, epoch can");
+        assert_eq!(
+            said(None, &[("size", "1")]),
+            "\"size\" cannot be set: allocator, epoch, write_budget can"
+        );
+        assert_eq!(
+            said(None, &[("write_budget", "endurance")]),
+            "write_budget = endurance: [cache] has no endurance: set the budget itself, 200GiB/day for example"
+        );
+        assert!(
+            said(None, &[("write_budget", "2GiB")]).starts_with("write_budget = 2GiB: use \"unlimited\"")
+        );
         assert_eq!(said(None, &[("epoch", "1ms")]), "epoch = 1ms: use at least 1s, and no more than a year");
         assert_eq!(
             said(Some("a"), &[("iops", "100")]),

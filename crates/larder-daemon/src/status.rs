@@ -76,6 +76,28 @@ pub struct CacheStatus {
     /// How far the SSD under it is worn, and for how long it will last.
     #[serde(default)]
     pub wear: WearStatus,
+    /// What may be written to the SSD (`control.write_budget`), and how far that is used up; `null` without a limit.
+    #[serde(default)]
+    pub write_budget: Option<WriteBudgetStatus>,
+}
+
+/// The budget of SSD writes, all causes together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WriteBudgetStatus {
+    /// As it is configured or set: `0.5DWPD/5y`, `200GiB/day`.
+    pub configured: String,
+    /// Bytes that may be written in a period.
+    pub bytes: u64,
+    /// Seconds of a period.
+    pub period_seconds: f64,
+    /// Bytes that were written in this one.
+    pub written_bytes: u64,
+    /// Bytes that are left of it.
+    pub left_bytes: u64,
+    /// Bytes that may be written at once: the rest is kept for the rest of the period.
+    pub room_bytes: u64,
+    /// Seconds until the next period.
+    pub rest_seconds: f64,
 }
 
 /// The health of the cache device.
@@ -143,6 +165,12 @@ pub struct TenantStatus {
     pub ssd_writes: SsdWrites,
     /// Bytes written to the SSD, by cause.
     pub ssd_write_bytes: SsdWrites,
+    /// Blocks that did not enter the cache, for the budget of SSD writes.
+    #[serde(default)]
+    pub budget_refused_blocks: u64,
+    /// Writes of blocks to cached blocks that went to the backing alone, for the budget of SSD writes.
+    #[serde(default)]
+    pub budget_diverted_blocks: u64,
     /// Blocks read from the backings.
     pub backing_reads: u64,
     /// Blocks written to the backings.
@@ -385,6 +413,8 @@ mod tests {
             invalidations: 0,
             ssd_writes: SsdWrites::new(4, 5, 0, 0),
             ssd_write_bytes: SsdWrites::new(16_384, 20_480, 0, 0),
+            budget_refused_blocks: 0,
+            budget_diverted_blocks: 0,
             backing_reads: 1,
             backing_writes: 5,
             cache_errors: 0,
@@ -411,6 +441,7 @@ mod tests {
             ssd_write_bytes: SsdWrites::new(16_384, 20_480, 0, 512),
             loss_file: None,
             wear: WearStatus::default(),
+            write_budget: None,
         };
         Status {
             version: "0.1.0".into(),

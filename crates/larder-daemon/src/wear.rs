@@ -3,6 +3,7 @@
 //! [`smart`] understands `smartctl`, [`endurance`] what is configured, [`forecast`] puts them together. The [`Watcher`] is a thread that asks the disk rarely: at the start, and then
 //! every ten minutes. Nothing else waits for it, and a disk that tells nothing is no error.
 
+pub mod budget;
 pub mod endurance;
 pub mod forecast;
 pub mod smart;

@@ -63,5 +63,6 @@ pub use send_list::{SEND_HEADER_BYTES, SEND_SEGMENTS, SendList};
 pub use slots::SharedPool;
 pub use socket::{SOCKETS_MAX, SocketId};
 pub use stats::{
-    DeviceStats, ReactorSnapshot, Served, TenantSnapshot, TenantUse, UnfinishedDevice, VolumeSnapshot,
+    DeviceStats, ReactorSnapshot, Served, Spending, TenantSnapshot, TenantSpending, TenantUse,
+    UnfinishedDevice, VolumeSnapshot,
 };

@@ -2,12 +2,12 @@
 
 use crate::driver::Another;
 use crate::frontend::VolumeInfo;
-use crate::stats::{ReactorSnapshot, TenantUse};
+use crate::stats::{ReactorSnapshot, Spending, TenantUse};
 use crate::{Backing, CacheDevice, SharedPool, sys};
 use larder_engine::format::{Recovered, Volume};
 use larder_engine::{
     CachingSpec, DirtyLimits, GrowError, JoinError, OpenError, Resumed, Sharing, TenantId, VolumeId,
-    WritePolicy,
+    WriteLimit, WritePolicy,
 };
 use std::collections::VecDeque;
 use std::fs::File;
@@ -87,6 +87,8 @@ pub(crate) enum PartitionCommand {
     Mover { tenant: TenantId, moves: bool },
     MoveIn,
     Use(mpsc::Sender<Vec<TenantUse>>),
+    WriteLimits(Vec<(TenantId, Option<WriteLimit>)>),
+    Spent(mpsc::Sender<Spending>),
 }
 
 /// A tenant that comes while the reactor works.
@@ -318,6 +320,18 @@ impl<C> Handle<C> {
     pub fn tenant_uses(&self) -> Result<mpsc::Receiver<Vec<TenantUse>>, HandleError> {
         let (sender, receiver) = mpsc::channel();
         self.partitions(PartitionCommand::Use(sender))?;
+        Ok(receiver)
+    }
+
+    /// Limit what tenants write to the cache device ([`larder_engine::Engine::set_write_limit`]), or no longer. Unknown tenants are ignored.
+    pub fn set_write_limits(&self, limits: Vec<(TenantId, Option<WriteLimit>)>) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::WriteLimits(limits))
+    }
+
+    /// Ask what was written to the cache device.
+    pub fn spent(&self) -> Result<mpsc::Receiver<Spending>, HandleError> {
+        let (sender, receiver) = mpsc::channel();
+        self.partitions(PartitionCommand::Spent(sender))?;
         Ok(receiver)
     }
 

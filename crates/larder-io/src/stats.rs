@@ -125,6 +125,26 @@ pub struct TenantUse {
     pub effective: Option<f64>,
 }
 
+/// What was written to the cache device since the start, for a budget of such writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spending {
+    /// By each tenant, in the order of their identities.
+    pub tenants: Vec<TenantSpending>,
+    /// Bytes of the cache's own records.
+    pub metadata_bytes: u64,
+}
+
+/// What a tenant has written, and what it might not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TenantSpending {
+    /// Bytes that are written, or about to be ([`larder_engine::Engine::spent_bytes`]).
+    pub bytes: u64,
+    /// Blocks that did not enter, for its limit.
+    pub refused_blocks: u64,
+    /// Newer data of cached blocks that went to the backing alone, for its limit.
+    pub diverted_blocks: u64,
+}
+
 /// One tenant at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct TenantSnapshot {

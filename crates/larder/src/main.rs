@@ -3,6 +3,7 @@
 mod amount;
 mod analyze;
 mod block;
+mod budget;
 mod cache;
 mod cli;
 mod decisions;

@@ -8,6 +8,7 @@ use larder_daemon::status::{CacheStatus, Status, TenantStatus, VolumeState, Volu
 use larder_daemon::units::{ExactDuration, HumanDuration, HumanSize};
 use larder_policy::spec::joined;
 
+use crate::budget;
 use crate::number::grouped;
 use crate::wear;
 
@@ -64,6 +65,9 @@ fn head(status: &Status) -> String {
     let _ = writeln!(text, "{}", kept(cache));
     if let Some(line) = wear::line(&cache.wear, SystemTime::now()) {
         let _ = writeln!(text, "{line}");
+    }
+    if let Some(budget) = &cache.write_budget {
+        let _ = writeln!(text, "{}", budget::line(budget, &status.tenants));
     }
     let _ = writeln!(text, "{}", memory(cache, status.analyzer_memory_bytes));
     if status.monitor_dropped > 0 {

@@ -19,6 +19,7 @@ use super::{
     TENANTS_MAX, TenantConfig, UNIX_PATH_BYTES_MAX, VOLUMES_MAX, VolumeConfig,
 };
 use crate::units::ExactSize;
+use crate::wear::budget::BudgetChoice;
 use crate::wear::endurance::Endurance;
 
 const BLOCK_BYTES_DEFAULT: u32 = 4 << 10;
@@ -37,7 +38,7 @@ pub(super) fn config(source: Source<'_>, base: &Path) -> Result<Config, Complain
     };
     let cache = cache(&cache_table, base)?;
     let control = match root.table("control", "[control]")? {
-        Some(table) => control(&table, base, cache.keep)?,
+        Some(table) => control(&table, base, &cache)?,
         None => control_default(),
     };
     let mut rules = Rules::new(base, &cache, &control);
@@ -116,12 +117,13 @@ fn control_default() -> ControlConfig {
         min_blocks: DEFAULT_MIN_BLOCKS,
         write_threshold: DEFAULT_WRITE_THRESHOLD,
         write_back: false,
+        write_budget: BudgetChoice::default(),
         reactors: None,
         loss_file: None,
     }
 }
 
-fn control(table: &Table<'_>, base: &Path, keep: bool) -> Result<ControlConfig, Complaint> {
+fn control(table: &Table<'_>, base: &Path, cache: &CacheConfig) -> Result<ControlConfig, Complaint> {
     let known = [
         "socket",
         "socket_group",
@@ -130,10 +132,12 @@ fn control(table: &Table<'_>, base: &Path, keep: bool) -> Result<ControlConfig, 
         "min_blocks",
         "write_threshold",
         "write_back",
+        "write_budget",
         "reactors",
         "loss_file",
     ];
     table.allow_only(&known)?;
+    let keep = cache.keep;
     let mut control = control_default();
     if let Some(field) = table.string("socket")? {
         control.socket = socket_path(&field, base)?;
@@ -158,10 +162,26 @@ fn control(table: &Table<'_>, base: &Path, keep: bool) -> Result<ControlConfig, 
             "remove write_back = true, or keep = false from [cache]",
         ));
     }
+    if let Some(field) = table.string("write_budget")? {
+        control.write_budget = write_budget(&field, cache)?;
+    }
     control.reactors =
         table.integer("reactors", 1, REACTORS_MAX)?.map(|field| reactors(&field, keep)).transpose()?;
     control.loss_file = table.string("loss_file")?.map(|field| path(&field, base)).transpose()?;
     Ok(control)
+}
+
+fn write_budget(field: &Field<'_, &str>, cache: &CacheConfig) -> Result<BudgetChoice, Complaint> {
+    let wrong =
+        |form| field.complain(format!("\"{}\" is no budget of writes", field.value), format!("write {form}"));
+    let budget = field.value.parse().map_err(wrong)?;
+    if budget == BudgetChoice::Endurance && cache.endurance.is_none() {
+        return Err(field.complain(
+            "no endurance is configured that could be the budget",
+            "write endurance = \"600TBW\", say, in [cache]; or the budget itself: \"200GiB/day\"",
+        ));
+    }
+    Ok(budget)
 }
 
 /// One thread has the records of a cache that is kept.

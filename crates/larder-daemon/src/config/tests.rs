@@ -8,6 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::wear::budget::BudgetChoice;
 use crate::wear::endurance::Rating;
 use complaints::{IN_THE_EXAMPLE, OF_WHOLE_TEXTS};
 
@@ -142,6 +143,7 @@ fn what_is_left_out_has_its_default() {
         min_blocks: 1000,
         write_threshold: 0.5,
         write_back: false,
+        write_budget: BudgetChoice::Unlimited,
         reactors: None,
         loss_file: None,
     };
@@ -290,6 +292,14 @@ fn name_tenant((index, (quota_bytes, write_policy, caching, volumes)): (usize, U
     }
 }
 
+fn any_budget(millis: u64) -> BudgetChoice {
+    match millis % 3 {
+        0 => BudgetChoice::Unlimited,
+        1 => BudgetChoice::Bytes { bytes: millis << 20, period: Duration::from_millis(millis) },
+        _ => BudgetChoice::Rated(Endurance { rating: Rating::DriveWrites(0.5), years: 3.0 }),
+    }
+}
+
 fn any_config() -> impl Strategy<Value = Config> {
     let cache = (any_path(), 4_u32..1 << 20, 0_u32..6, any::<bool>(), prop::option::of(1..5000_u32));
     let cache = cache.prop_map(|(path, units, shift, keep, tenths)| CacheConfig {
@@ -329,6 +339,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                 min_blocks,
                 write_threshold,
                 write_back: min_blocks % 3 == 0,
+                write_budget: any_budget(millis),
                 reactors,
                 loss_file: (min_blocks % 2 == 0).then(|| "/var/lib/larder/x.json".into()),
             }

@@ -34,6 +34,7 @@ impl fmt::Display for Config {
         writeln!(f, "min_blocks = {}", control.min_blocks)?;
         writeln!(f, "write_threshold = {:?}", control.write_threshold)?;
         writeln!(f, "write_back = {}", control.write_back)?;
+        writeln!(f, "write_budget = \"{}\"", control.write_budget)?;
         if let Some(reactors) = control.reactors {
             writeln!(f, "reactors = {reactors}")?;
         }

@@ -146,6 +146,16 @@ fn blocks(page: &mut Page, tenants: &[Told<'_>]) {
         "Blocks that left because they were stale.",
         |family| each(family, tenants, |tenant| tenant.stats.invalidations as f64),
     );
+    page.counter(
+        "larder_tenant_budget_refused_blocks_total",
+        "Blocks that did not enter the cache, for the budget of SSD writes.",
+        |family| each(family, tenants, |tenant| tenant.stats.refused_blocks as f64),
+    );
+    page.counter(
+        "larder_tenant_budget_diverted_blocks_total",
+        "Writes of blocks to cached blocks that went to the backing alone, for the budget of SSD writes.",
+        |family| each(family, tenants, |tenant| tenant.stats.diverted_blocks as f64),
+    );
     page.counter("larder_tenant_cleaned_blocks_total", "Dirty blocks that were written back.", |family| {
         each(family, tenants, |tenant| tenant.stats.cleaned_blocks as f64);
     });

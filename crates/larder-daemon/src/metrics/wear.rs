@@ -1,6 +1,7 @@
 //! Metrics of the SSD's wear: what its disks tell, and when it will be worn out. What is not known is not there.
 
 use super::family::{Family, Page, flag};
+use crate::status::WriteBudgetStatus;
 use crate::wear::forecast::WearStatus;
 use crate::wear::smart::DiskWear;
 
@@ -32,6 +33,27 @@ pub(super) fn tell(page: &mut Page, wear: &WearStatus) {
     page.gauge("larder_ssd_disk_healthy", "0 where a disk expects to fail, by its own account.", |family| {
         each(family, |disk| disk.healthy.map(flag));
     });
+}
+
+/// How far the budget of SSD writes is used up, where there is one.
+pub(super) fn tell_budget(page: &mut Page, budget: Option<&WriteBudgetStatus>) {
+    let gauges: [(&str, &str, fn(&WriteBudgetStatus) -> f64); 4] = [
+        ("larder_ssd_write_budget_bytes", "Bytes that may be written to the SSD in a period.", |it| {
+            it.bytes as f64
+        }),
+        ("larder_ssd_write_budget_period_seconds", "Length of a period of the budget.", |it| {
+            it.period_seconds
+        }),
+        ("larder_ssd_write_budget_left_bytes", "Bytes that are left of the budget of this period.", |it| {
+            it.left_bytes as f64
+        }),
+        ("larder_ssd_write_budget_room_bytes", "Bytes of the budget that may be written at once.", |it| {
+            it.room_bytes as f64
+        }),
+    ];
+    for (name, help, value) in gauges {
+        page.gauge(name, help, |family| family.add_some(&[], budget.map(value)));
+    }
 }
 
 #[cfg(test)]
@@ -71,5 +93,33 @@ mod tests {
             assert!(told.lines().any(|told| told == line), "{line}:\n{told}");
         }
         assert_eq!(text(&WearStatus::default()), "");
+    }
+
+    #[test]
+    fn a_budget_is_told_where_there_is_one() {
+        let budget = WriteBudgetStatus {
+            configured: "4GiB/day".into(),
+            bytes: 4 << 30,
+            period_seconds: 86_400.0,
+            written_bytes: 3 << 30,
+            left_bytes: 1 << 30,
+            room_bytes: 1 << 20,
+            rest_seconds: 7.0,
+        };
+        let text = |budget| {
+            let mut page = Page::default();
+            tell_budget(&mut page, budget);
+            page.text()
+        };
+        let told = text(Some(&budget));
+        for line in [
+            "larder_ssd_write_budget_bytes 4294967296",
+            "larder_ssd_write_budget_period_seconds 86400",
+            "larder_ssd_write_budget_left_bytes 1073741824",
+            "larder_ssd_write_budget_room_bytes 1048576",
+        ] {
+            assert!(told.lines().any(|told| told == line), "{line}:\n{told}");
+        }
+        assert_eq!(text(None), "");
     }
 }

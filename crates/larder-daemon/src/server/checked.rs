@@ -9,6 +9,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use larder_alloc::control::WriteBudget;
 use larder_alloc::{ConfiguredPolicy, Goals, Reservation, WritePolicy};
 use larder_engine::format::{Recovered, Volume};
 use larder_io::{Backing, CacheError, CachePlan, CacheSpec, FileDevice, OpenError};
@@ -228,11 +229,18 @@ pub(super) fn epoch_loop(config: &Config, cache_blocks: u32) -> Result<EpochLoop
         min_blocks: config.control.min_blocks,
         write_threshold: config.control.write_threshold,
         write_back: config.control.write_back,
+        budget: write_budget(config, cache_blocks),
         epoch: config.control.epoch,
         // A guest that knew the seed could slow the analyzer down by its choice of blocks.
         seed: RandomState::new().hash_one(cache_blocks),
     };
     Ok(EpochLoop::new(settings, allocator, config.tenants.iter().map(tenant).collect())?)
+}
+
+/// What the SSD under a cache of that many blocks may be written.
+pub(super) fn write_budget(config: &Config, cache_blocks: u32) -> Option<WriteBudget> {
+    let cache_bytes = u64::from(cache_blocks) * u64::from(config.cache.block_bytes);
+    config.control.write_budget.budget(config.cache.endurance.as_ref(), cache_bytes)
 }
 
 /// A tenant as the loop knows it.

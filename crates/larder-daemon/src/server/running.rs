@@ -7,6 +7,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use larder_alloc::control::Limit;
+use larder_engine::WriteLimit;
 use larder_engine::format::{Recovered, Volume};
 use larder_export::{ExportCommand, Exports, ListenAddress};
 use larder_io::{DrainCommand, Handle, HandleError, Inbox, ReactorBuilder, ReactorError, ReactorThread};
@@ -21,13 +23,14 @@ use super::sockets::Sockets;
 use crate::actuator::{Actuator, Arrangement, Step};
 use crate::analyzer::{Analyzer, AnalyzerHandle, ChangeError};
 use crate::api::{ApiServer, Services};
+use crate::budget_file::BudgetFile;
 use crate::collector::Collector;
 use crate::config::{Config, VolumeConfig};
 use crate::control::{Refusal, Request};
 use crate::control_socket::{Answer, ControlServer, Reply};
 use crate::decisions::ToldDecisions;
-use crate::epoch::Report;
 use crate::epoch::explore::ExploreError;
+use crate::epoch::{Report, SsdSpending};
 use crate::exported::Exported;
 use crate::hosted::Hosted;
 use crate::keeper::{Keeper, KeeperHandle, KeeperThread};
@@ -37,7 +40,7 @@ use crate::migration::Migrations;
 use crate::placement::{self, Place};
 use crate::record::Recorders;
 use crate::record::session::Session;
-use crate::reports::reports;
+use crate::reports::{reports, spending};
 use crate::settings::Settings;
 use crate::units::HumanSize;
 use crate::volumes::{VolumeRefusal, Volumes};
@@ -86,7 +89,8 @@ impl Running {
         let mut cache = checked.plan.format()?;
         let recovered = cache.take_recovered();
 
-        let analyzer = Analyzer::default();
+        let mut analyzer = Analyzer::default();
+        analyzer.keep_budget(BudgetFile::at(config.budget_file()));
         let recorders = Recorders::default();
         let mut plan = ReactorPlan::new(
             &cache,
@@ -504,6 +508,27 @@ impl Actuator for ReactorActuator {
 
     fn reports(&mut self) -> Vec<Option<Report>> {
         reports(&self.reactors, &self.places)
+    }
+
+    fn spending(&mut self) -> Option<SsdSpending> {
+        spending(&self.reactors, &self.places)
+    }
+
+    fn limit(&mut self, limits: Vec<(usize, Option<Limit>)>) {
+        let mut by_reactor = vec![Vec::new(); self.reactors.len()];
+        for (place, limit) in limits.into_iter().filter_map(|(at, limit)| Some((self.places.get(at)?, limit)))
+        {
+            let limit = limit.map(|Limit { admit_bytes, bytes }| WriteLimit { admit_bytes, bytes });
+            by_reactor[place.reactor].push((place.tenant, limit));
+        }
+        for (reactor, limits) in self.reactors.iter().zip(by_reactor).filter(|(_, limits)| !limits.is_empty())
+        {
+            match reactor.set_write_limits(limits) {
+                Ok(()) | Err(HandleError::Ended) => {}
+                // It keeps to what it was told before.
+                Err(error) => tracing::warn!(%error, "a reactor was not told what it may write to the SSD"),
+            }
+        }
     }
 
     fn seat(&mut self, places: &[Place]) {

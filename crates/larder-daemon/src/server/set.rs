@@ -64,6 +64,9 @@ impl Reloader {
         if (old.control.allocator, old.control.epoch) != (new.control.allocator, new.control.epoch) {
             self.analyzer.switch(new.control.allocator.allocator(), new.control.epoch)?;
         }
+        if old.control.write_budget != new.control.write_budget {
+            self.analyzer.set_budget(checked::write_budget(new, self.collector.blocks()))?;
+        }
         self.collector.hosted.set(next);
         Ok(())
     }

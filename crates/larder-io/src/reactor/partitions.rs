@@ -3,8 +3,8 @@
 use super::run::Reactor;
 use crate::frontend::Frontend;
 use crate::mailbox::PartitionCommand;
-use crate::stats::TenantUse;
-use larder_engine::TenantId;
+use crate::stats::{Spending, TenantSpending, TenantUse};
+use larder_engine::{TenantId, TenantStats};
 
 impl<F: Frontend> Reactor<F> {
     pub(super) fn run_partitions(&mut self, command: PartitionCommand) {
@@ -49,7 +49,27 @@ impl<F: Frontend> Reactor<F> {
                 // An asker that has gone meanwhile does not need the answer.
                 let _ = asker.send(uses);
             }
+            PartitionCommand::WriteLimits(limits) => {
+                for (tenant, limit) in limits.into_iter().filter(|(tenant, _)| known(*tenant)) {
+                    engine.set_write_limit(tenant, limit);
+                }
+            }
+            PartitionCommand::Spent(asker) => {
+                let tenants = (0..self.tenants).map(|tenant| self.tenant_spending(TenantId(tenant)));
+                let spending = Spending {
+                    tenants: tenants.collect(),
+                    metadata_bytes: self.cx.driver.engine.metadata_bytes(),
+                };
+                // Likewise.
+                let _ = asker.send(spending);
+            }
         }
+    }
+
+    fn tenant_spending(&self, tenant: TenantId) -> TenantSpending {
+        let engine = &self.cx.driver.engine;
+        let TenantStats { refused_blocks, diverted_blocks, .. } = engine.stats(tenant);
+        TenantSpending { bytes: engine.spent_bytes(tenant), refused_blocks, diverted_blocks }
     }
 
     fn tenant_use(&mut self, tenant: TenantId) -> TenantUse {

@@ -11,6 +11,7 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Paragraph, Row as Cells, Table};
 
 use super::rows::{Row, SortKey, View};
+use crate::budget;
 use crate::number::{compact, percent, time};
 
 const KEYS: &str = "sort: n s o h i l w d   scroll: ↑ ↓   p pause   q end";
@@ -31,9 +32,11 @@ const COLUMNS: [(&str, Option<SortKey>, u16); 10] = [
 
 /// Draw everything.
 pub fn draw(frame: &mut Frame<'_>, view: &View) {
-    let areas = Layout::vertical([Constraint::Length(3), Constraint::Min(2), Constraint::Length(1)]);
-    let [head, table, foot] = areas.areas(frame.area());
-    frame.render_widget(Paragraph::new(self::head(view)), head);
+    let head = head(view);
+    let head_lines = u16::try_from(head.lines.len()).unwrap_or(u16::MAX);
+    let areas = Layout::vertical([Constraint::Length(head_lines), Constraint::Min(2), Constraint::Length(1)]);
+    let [top, table, foot] = areas.areas(frame.area());
+    frame.render_widget(Paragraph::new(head), top);
     draw_table(frame, view, table);
     let foot_line = match (&view.trouble, view.paused) {
         (Some(trouble), _) => Line::styled(trouble.clone(), Style::new().fg(Color::Red)),
@@ -68,7 +71,9 @@ fn head(view: &View) -> Text<'static> {
         blocks(cache.free_blocks),
         HumanSize(cache.size_bytes)
     );
-    Text::from(vec![Line::raw(daemon), Line::styled(cache_line, state), Line::raw("")])
+    let budget = cache.write_budget.as_ref().map(|budget| Line::raw(budget::line(budget, &status.tenants)));
+    let lines = [Line::raw(daemon), Line::styled(cache_line, state)];
+    Text::from_iter(lines.into_iter().chain(budget).chain([Line::raw("")]))
 }
 
 fn draw_table(frame: &mut Frame<'_>, view: &View, area: Rect) {

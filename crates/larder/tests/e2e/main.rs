@@ -45,3 +45,4 @@ mod units;
 mod upgrade;
 mod volume_changes;
 mod wear;
+mod write_budget;

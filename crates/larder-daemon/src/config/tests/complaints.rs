@@ -149,7 +149,7 @@ help: write the path of a file or a device"#,
     (
         r#"socket"#,
         r#"sock = "x""#,
-        r#"larder.toml:8: unknown key "sock" in [control]; known keys are socket, socket_group, allocator, epoch, min_blocks, write_threshold, write_back, reactors, loss_file
+        r#"larder.toml:8: unknown key "sock" in [control]; known keys are socket, socket_group, allocator, epoch, min_blocks, write_threshold, write_back, write_budget, reactors, loss_file
   |
 8 | sock = "x"
   | ^^^^
@@ -217,6 +217,24 @@ help: write a number such as 0.5"#,
 10 | reactors = 0
    |            ^
 help: write a number such as 1"#,
+    ),
+    (
+        r#"epoch"#,
+        r#"write_budget = "2GiB""#,
+        r#"larder.toml:10: "2GiB" is no budget of writes
+   |
+10 | write_budget = "2GiB"
+   |                ^^^^^^
+help: write "unlimited"; "endurance" for what [cache] endurance allows; as there, "0.5DWPD" (of the cache's size) or "300TBW/5y"; or so much in a time, "200GiB/day" or "8GiB/1h""#,
+    ),
+    (
+        r#"epoch"#,
+        r#"write_budget = "endurance""#,
+        r#"larder.toml:10: no endurance is configured that could be the budget
+   |
+10 | write_budget = "endurance"
+   |                ^^^^^^^^^^^
+help: write endurance = "600TBW", say, in [cache]; or the budget itself: "200GiB/day""#,
     ),
     (
         r#"epoch"#,
