@@ -27,6 +27,9 @@ use crate::placement::{self, Place};
 /// Batches that may wait for the analyzer: some ten megabytes, a quarter of a million requests.
 const BATCHES_MAX: usize = 64;
 
+/// Bytes given up in a decision from which they are given back to the system.
+const MUCH_FREED: usize = 16 << 20;
+
 /// What the thread is told.
 enum Message {
     Batch(Batch),
@@ -465,12 +468,16 @@ impl Runner {
     }
 
     fn decide(&mut self, reports: &[Option<Report>]) {
-        let before = self.epochs.standings().to_vec();
+        let (before, bytes) = (self.epochs.standings().to_vec(), self.epochs.memory_bytes());
         let decided = self.epochs.decide(self.now(), unix_seconds(), reports);
         if let Err(error) = decided {
             tracing::error!(%error, "the allocator cannot decide: every tenant keeps what it has");
         }
         self.carry_out(&before);
+        // Analyzers of tenants that have long been idle were given up.
+        if bytes.saturating_sub(self.epochs.memory_bytes()) >= MUCH_FREED {
+            larder_io::give_memory_back();
+        }
     }
 
     /// From where the tenants stood to where they stand.

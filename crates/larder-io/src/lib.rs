@@ -66,3 +66,4 @@ pub use stats::{
     DeviceStats, ReactorSnapshot, Served, Spending, TenantSnapshot, TenantSpending, TenantUse,
     UnfinishedDevice, VolumeSnapshot,
 };
+pub use sys::give_memory_back;
