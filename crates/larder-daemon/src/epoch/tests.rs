@@ -1,0 +1,369 @@
+//! The loop of an epoch on requests made up.
+
+use super::*;
+use larder_alloc::WritePolicy;
+
+const BLOCK: u64 = 4096;
+
+fn config(cache_blocks: u32) -> LoopConfig {
+    LoopConfig {
+        block_bytes: BLOCK as u32,
+        cache_blocks,
+        min_blocks: 2,
+        write_threshold: 0.5,
+        write_back: false,
+        budget: None,
+        epoch: Duration::from_secs(100),
+        seed: 1,
+    }
+}
+
+fn tenant(name: &str, quota_blocks: Option<u32>) -> LoopTenant {
+    LoopTenant {
+        name: name.into(),
+        quota_blocks,
+        write_policy: ConfiguredPolicy::Auto,
+        caching: None,
+        batched: None,
+        goals: Goals::default(),
+    }
+}
+
+fn eci(cache_blocks: u32, quotas: &[Option<u32>]) -> EpochLoop {
+    let allocator = larder_alloc::by_name("eci").expect("known");
+    let tenants = (0..).zip(quotas).map(|(at, quota): (u8, _)| tenant(&format!("t{at}"), *quota)).collect();
+    EpochLoop::new(config(cache_blocks), allocator, tenants).expect("fits")
+}
+
+fn access(tenant: usize, op: Op, block: u64) -> Access {
+    Access { tenant, volume: 0, op, offset: block * BLOCK, len: BLOCK }
+}
+
+/// The epoch ends.
+fn end(epochs: &mut EpochLoop) -> Result<&[Standing], AllocError> {
+    let now = epochs.due_seconds();
+    epochs.decide(now, 0.0, &[])
+}
+
+fn quotas(epochs: &EpochLoop) -> Vec<u32> {
+    epochs.standings().iter().map(|standing| standing.decision.quota_blocks).collect()
+}
+
+#[test]
+fn the_start_is_as_configured_and_the_rest_is_shared() {
+    assert_eq!(quotas(&eci(100, &[Some(40), None, None])), [40, 30, 30]);
+    let allocator = larder_alloc::by_name("static").expect("known");
+    let error = EpochLoop::new(config(100), allocator, vec![tenant("t", Some(101))]).err();
+    assert!(matches!(error, Some(AllocError::QuotasExceedCache { .. })));
+}
+
+#[test]
+fn tenants_are_told_how_far_they_may_go_and_why_they_were_held_back() {
+    let mut epochs = eci(100, &[None, None]);
+    assert_eq!((epochs.grant(0.0, &SsdSpending::default()), epochs.budget(0.0)), (vec![], None));
+    let budget = WriteBudget { bytes: (1000 * BLOCK) as f64, period_seconds: 1000.0 };
+    epochs.set_budget(Some(budget), 0.0);
+    let spent = |blocks: u64, refused_blocks, diverted_blocks| {
+        Some(Spent { bytes: blocks * BLOCK, refused_blocks, diverted_blocks })
+    };
+    let spending = |b, record_bytes| SsdSpending { tenants: vec![None, b], record_bytes };
+    let limits = epochs.grant(0.0, &spending(spent(7, 0, 0), 5));
+    // All that may be written at once, for the only one that is known; what was before does not count.
+    assert_eq!(limits, [(1, Limit { admit_bytes: 7 * BLOCK + 75 * BLOCK / 2, bytes: 57 * BLOCK })]);
+    epochs.grant(50.0, &spending(spent(27, 3, 2), 5 + BLOCK));
+    assert_eq!(epochs.budget(50.0).expect("there is one").written_bytes, (21 * BLOCK) as f64);
+    end(&mut epochs).expect("decides");
+    let reason = |epochs: &EpochLoop, at: usize| epochs.standings()[at].decision.reason.clone();
+    let said = "since the last decision the budget of SSD writes kept 3 blocks out, and 2 writes to cached blocks went to the backing alone";
+    assert!(reason(&epochs, 1).ends_with(said), "{}", reason(&epochs, 1));
+    assert!(!reason(&epochs, 0).contains("budget"), "{}", reason(&epochs, 0));
+    end(&mut epochs).expect("decides");
+    assert!(!reason(&epochs, 1).contains("budget"), "{}", reason(&epochs, 1));
+}
+
+#[test]
+fn a_warm_start_keeps_what_is_held_unless_quotas_are_fixed() {
+    let mut epochs = eci(100, &[None, None]);
+    epochs.start_warm(&[70, 0]);
+    assert_eq!(quotas(&epochs), [70, 30]);
+    assert!(epochs.standings()[0].decision.reason.starts_with("70 blocks: it held 70"));
+    let allocator = larder_alloc::by_name("static").expect("known");
+    let tenants = vec![tenant("a", None), tenant("b", None)];
+    let mut fixed = EpochLoop::new(config(100), allocator, tenants).expect("fits");
+    fixed.start_warm(&[70, 0]);
+    assert_eq!(quotas(&fixed), [50, 50]);
+}
+
+#[test]
+fn who_stays_keeps_what_was_learned_of_it() {
+    let named = |names: &[&str]| names.iter().map(|name| tenant(name, None)).collect::<Vec<_>>();
+    let allocator = larder_alloc::by_name("eci").expect("known");
+    let mut epochs = EpochLoop::new(config(100), allocator, named(&["a", "b"])).expect("fits");
+    for _ in 0..2 {
+        (0..60).for_each(|block| epochs.observe(&access(1, Op::Read, block)));
+    }
+    // The first leaves, and another comes before the other: what this one has read goes with it.
+    epochs.set_tenants(named(&["c", "b"]), 10.0).expect("fits");
+    assert_eq!(quotas(&epochs).iter().sum::<u32>(), 100);
+    assert!(epochs.standings()[0].decision.reason.starts_with("50 blocks until the first epoch is over"));
+    let urds: Vec<_> = end(&mut epochs).expect("decided").iter().map(|s| s.urd_blocks).collect();
+    assert_eq!(urds, [0, 60]);
+    assert_eq!(quotas(&epochs), [2, 60]);
+    // A newcomer takes from the rest first; quotas that are fixed are what they are.
+    epochs.set_tenants(named(&["c", "b", "d"]), 110.0).expect("fits");
+    let seen = quotas(&epochs);
+    assert!(seen[1] == 60 && seen[2] > 2 && seen.iter().sum::<u32>() <= 100, "{seen:?}");
+    let allocator = larder_alloc::by_name("static").expect("known");
+    let mut fixed = EpochLoop::new(config(90), allocator, named(&["a", "b"])).expect("fits");
+    fixed.set_tenants(named(&["a", "b", "c"]), 10.0).expect("fits");
+    assert_eq!(quotas(&fixed), [30, 30, 30]);
+    assert_eq!(fixed.standings()[0].decision.reason, "30 blocks: tenants have come or gone");
+}
+
+#[test]
+fn sizes_follow_what_is_read_again() {
+    let mut epochs = eci(100, &[None, None]);
+    for _ in 0..2 {
+        (0..10).for_each(|block| epochs.observe(&access(0, Op::Read, block)));
+        (0..50).for_each(|block| epochs.observe(&access(1, Op::Read, block)));
+    }
+    let standings = end(&mut epochs).expect("decided");
+    let seen: Vec<_> = standings.iter().map(|s| (s.epoch, s.urd_blocks, s.decision.quota_blocks)).collect();
+    assert_eq!(seen, [(1, 10, 10), (1, 50, 50)]);
+    // Nothing happens in the second epoch: both fall back to the minimum.
+    assert_eq!(end(&mut epochs).map(|s| s[0].epoch), Ok(2));
+    assert_eq!(quotas(&epochs), [2, 2]);
+}
+
+/// One block less, and an LRU cache serves nothing of it.
+#[test]
+fn a_loop_gets_its_last_block_too() {
+    let mut epochs = eci(10_000, &[None]);
+    for _ in 0..3 {
+        (0..3000).for_each(|block| epochs.observe(&access(0, Op::Read, block)));
+    }
+    assert_eq!(end(&mut epochs).map(|s| (s[0].urd_blocks, s[0].decision.quota_blocks)), Ok((3000, 3000)));
+}
+
+#[test]
+fn writers_become_read_only_and_come_back() {
+    let mut epochs = eci(100, &[None]);
+    for op in [Op::Write, Op::Read] {
+        for _ in 0..9 {
+            (0..4).for_each(|block| epochs.observe(&access(0, op, block)));
+        }
+        end(&mut epochs).expect("decided");
+        let policy = epochs.standings()[0].decision.mode.write;
+        let expected = if op == Op::Write { WritePolicy::ReadOnly } else { WritePolicy::WriteThrough };
+        assert_eq!(policy, expected);
+    }
+}
+
+#[test]
+fn volumes_of_a_tenant_are_told_apart() {
+    let mut epochs = eci(100, &[None]);
+    epochs.observe(&access(0, Op::Read, 7));
+    epochs.observe(&Access { volume: 1, ..access(0, Op::Read, 7) });
+    epochs.observe(&access(0, Op::Read, 7));
+    assert_eq!(end(&mut epochs).map(|standings| standings[0].urd_blocks), Ok(2));
+}
+
+#[test]
+fn figure_5_of_eci_cache() {
+    let mut epochs = eci(100, &[None]);
+    for (kind, block) in [('W', 1), ('W', 2), ('R', 1), ('W', 3), ('W', 4), ('W', 5), ('W', 2)] {
+        let op = if kind == 'W' { Op::Write } else { Op::Read };
+        epochs.observe(&access(0, op, block));
+    }
+    let standing = end(&mut epochs).expect("decided")[0].clone();
+    assert_eq!((standing.trd_blocks, standing.urd_blocks), (5, 2));
+}
+
+#[test]
+fn a_small_cache_learns_what_a_far_larger_one_would_bring() {
+    let mut epochs = eci(100, &[None]);
+    for _ in 0..2 {
+        (0..100_000).for_each(|block| epochs.observe(&access(0, Op::Read, block)));
+    }
+    let urd_blocks = end(&mut epochs).expect("decided")[0].urd_blocks;
+    // From a sample of a third of the blocks.
+    assert!((98_000..102_000).contains(&urd_blocks), "{urd_blocks}");
+}
+
+#[test]
+fn memory_stays_bounded_however_much_a_tenant_touches() {
+    let mut epochs = eci(100, &[None]);
+    (0..400_000).for_each(|block| epochs.observe(&access(0, Op::Write, block)));
+    assert!(epochs.memory_bytes() < 4 << 20, "{} bytes", epochs.memory_bytes());
+}
+
+#[test]
+fn a_request_far_out_takes_no_longer_than_others() {
+    let mut epochs = eci(100, &[None]);
+    let far = access(0, Op::Read, (1 << 49) - 1);
+    epochs.observe(&Access { volume: 1, len: 2 * BLOCK, ..far });
+    assert_eq!(end(&mut epochs).map(|standings| standings[0].urd_blocks), Ok(0));
+}
+
+#[test]
+fn an_unknown_tenant_is_ignored() {
+    let mut epochs = eci(100, &[None]);
+    epochs.observe(&access(9, Op::Read, 0));
+    assert!(end(&mut epochs).is_ok());
+}
+
+#[test]
+fn every_allocator_decides_and_follows_another() {
+    let mut epochs = eci(1000, &[None, None]);
+    let mut now = 0.0;
+    for name in ["larder", "centaur", "unified", "scave", "combined", "wss", "static", "eci"] {
+        let allocator = larder_alloc::by_name(name).expect("known");
+        let before = quotas(&epochs);
+        epochs.switch(allocator, Duration::from_secs(100), now, &[]).expect("fits");
+        assert!(
+            ["static", "combined", "wss"].contains(&name) || quotas(&epochs) == before,
+            "{name}: nothing changes before a decision"
+        );
+        for block in (0..300).chain(0..300) {
+            epochs.observe(&access(0, Op::Read, block));
+            epochs.observe(&access(1, Op::Write, block));
+        }
+        now = epochs.due_seconds();
+        while epochs.movers_come(now) && !epochs.must_decide(now) {
+            now = epochs.due_seconds();
+        }
+        assert!(epochs.must_decide(now) || name == "larder", "{name}");
+        epochs.decide(now, 7.0, &[]).expect("decides");
+        let last = epochs.decisions().of("t0").next_back().expect("kept").clone();
+        assert_eq!((last.allocator.as_str(), last.unix_seconds), (name, 7.0));
+        assert_eq!(last.decision.quota_blocks, quotas(&epochs)[0]);
+    }
+}
+
+#[test]
+fn tenants_that_share_are_told_so_and_keep_what_they_held_when_they_no_longer_do() {
+    let allocator = |name| larder_alloc::by_name(name).expect("known");
+    let hour = Duration::from_secs(3600);
+    let held = |blocks| {
+        let usage = CacheUse { resident_blocks: blocks, effective: None, missed_blocks: 0 };
+        Some(Report { measured: Measured::default(), usage })
+    };
+    let lru = CachingSpec::default();
+    let mut epochs = eci(1000, &[Some(600), None]);
+    assert_eq!(epochs.arrangement().sharing, Sharing::Off);
+    epochs.switch(allocator("unified"), hour, 1.0, &[]).expect("fits");
+    assert_eq!(epochs.arrangement().sharing, Sharing::All { blocks: 1000, caching: lru });
+    assert_eq!(epochs.standings()[0].decision.reason, "one cache of 1000 blocks serves all tenants");
+    epochs.decide(3601.0, 1.0, &[]).expect("decides");
+    assert_eq!(quotas(&epochs), [500, 500], "in name");
+    epochs.switch(allocator("combined"), hour, 3602.0, &[held(100), held(900)]).expect("fits");
+    assert_eq!(epochs.arrangement().sharing, Sharing::Spill { blocks: 500, caching: lru });
+    assert_eq!(quotas(&epochs), [50, 450], "half of what they hold, in the half that is divided");
+    epochs.switch(allocator("larder"), hour, 3603.0, &[held(150), held(700)]).expect("fits");
+    assert_eq!((epochs.arrangement().sharing, epochs.arrangement().lending), (Sharing::Off, true));
+    let seen = quotas(&epochs);
+    assert!(seen[0] >= 150 && seen[1] >= 700 && seen.iter().sum::<u32>() <= 1000, "{seen:?}");
+    assert!(epochs.standings()[1].decision.reason.ends_with("decision of larder: it held 700"));
+    // A newcomer's part is of what is divided.
+    epochs.switch(allocator("combined"), hour, 3604.0, &[]).expect("fits");
+    epochs.set_tenants(["t0", "t1", "t2"].map(|name| tenant(name, None)).to_vec(), 3605.0).expect("fits");
+    let seen = quotas(&epochs);
+    assert!(seen[2] > 0 && seen.iter().sum::<u32>() <= 500, "{seen:?}");
+}
+
+#[test]
+fn one_cache_for_all_replaces_as_all_want_it() {
+    let caching: CachingSpec = "arc".parse().expect("known");
+    let arc = Some(caching);
+    let tenants = |second| {
+        vec![
+            LoopTenant { caching: arc, ..tenant("a", None) },
+            LoopTenant { caching: second, ..tenant("b", None) },
+        ]
+    };
+    let loop_of = |second| {
+        let unified = larder_alloc::by_name("unified").expect("known");
+        EpochLoop::new(config(100), unified, tenants(second)).expect("fits")
+    };
+    let same = loop_of(arc);
+    assert_eq!(same.arrangement().sharing, Sharing::All { blocks: 100, caching });
+    assert!(!same.standings()[0].decision.reason.contains("its own replacement"));
+    let other = loop_of(None);
+    let lru = CachingSpec::default();
+    assert_eq!(other.arrangement().sharing, Sharing::All { blocks: 100, caching: lru });
+    assert_eq!(other.standings()[0].decision.mode.caching, lru);
+    let reasons = [0, 1].map(|at| other.standings()[at].decision.reason.contains("its own replacement"));
+    assert_eq!(reasons, [true, false]);
+}
+
+#[test]
+fn what_reactors_report_is_held_against_what_was_decided() {
+    let mut epochs = eci(1000, &[None]);
+    let timed = |count| larder_alloc::Timed { count, seconds: count as f64 * 1e-3 };
+    let report = |hits, misses| {
+        let measured = Measured { read_hits: timed(hits), read_misses: timed(misses), ..Measured::default() };
+        let usage = CacheUse { resident_blocks: 7, effective: None, missed_blocks: misses };
+        Some(Report { measured, usage })
+    };
+    // What came before the first decision belongs to none.
+    epochs.decide(100.0, 1.0, &[report(10, 10)]).expect("decides");
+    epochs.decide(200.0, 2.0, &[report(40, 20)]).expect("decides");
+    let first = epochs.decisions().of("t0").next().expect("kept");
+    let came = first.achieved.expect("it is over");
+    assert_eq!((came.requests, came.request_hit_ratio, came.occupied_blocks), (40, Some(0.75), 7));
+    assert_eq!(came.until_unix_seconds, 2.0);
+}
+
+#[test]
+fn what_is_wanted_of_a_tenant_moves_no_quota_but_a_fixed_one() {
+    let mut epochs = eci(100, &[None, None]);
+    (0..2).for_each(|_| (0..10).for_each(|block| epochs.observe(&access(0, Op::Read, block))));
+    end(&mut epochs).expect("decided");
+    let before = epochs.standings().to_vec();
+    let wanted = |quota| {
+        let goals = Goals { weight: 3.0, ..Goals::default() };
+        let write_policy = ConfiguredPolicy::Fixed(WritePolicy::ReadOnly);
+        vec![LoopTenant { goals, write_policy, ..tenant("t0", quota) }, tenant("t1", None)]
+    };
+    epochs.set_tenants(wanted(Some(80)), 110.0).expect("fits");
+    assert_eq!(quotas(&epochs), [10, 2]);
+    let after = epochs.standings();
+    assert_eq!(after[0].decision.mode.write, WritePolicy::ReadOnly);
+    assert_eq!(after[1], before[1]);
+    let allocator = larder_alloc::by_name("static").expect("known");
+    let tenants = vec![tenant("t0", None), tenant("t1", None)];
+    let mut fixed = EpochLoop::new(config(100), allocator, tenants).expect("fits");
+    fixed.set_tenants(wanted(Some(80)), 10.0).expect("fits");
+    assert_eq!(quotas(&fixed), [80, 20]);
+    assert_eq!(fixed.standings()[1].decision.reason, "20 blocks as configured now");
+}
+
+#[test]
+fn a_configured_replacement_stands() {
+    let caching = "arc".parse().expect("known");
+    let mine = LoopTenant { caching: Some(caching), ..tenant("mine", None) };
+    let allocator = larder_alloc::by_name("larder").expect("known");
+    let epochs = EpochLoop::new(config(100), allocator, vec![mine, tenant("free", None)]).expect("fits");
+    let seen: Vec<_> = epochs.standings().iter().map(|it| it.decision.mode.caching.to_string()).collect();
+    assert_eq!(seen, ["arc", "s3-fifo"]);
+}
+
+#[test]
+fn movers_come_five_times_in_an_epoch_where_a_partition_is_filled_by_one() {
+    let allocator = larder_alloc::by_name("eci").expect("known");
+    let by_mover = LoopTenant { batched: Some(true), ..tenant("a", None) };
+    let mut epochs = EpochLoop::new(config(100), allocator, vec![by_mover, tenant("b", None)]).expect("fits");
+    let batched: Vec<_> = epochs.standings().iter().map(|standing| standing.batched).collect();
+    assert_eq!((batched, epochs.due_seconds()), (vec![true, false], 20.0));
+    assert!(!epochs.movers_come(19.0));
+    assert!(epochs.movers_come(20.0));
+    assert_eq!(epochs.due_seconds(), 40.0);
+    // Centaur's are for all tenants but those that say otherwise.
+    let centaur = larder_alloc::by_name("centaur").expect("known");
+    epochs.switch(centaur, Duration::from_secs(50), 20.0, &[]).expect("fits");
+    assert!(epochs.standings().iter().all(|standing| standing.batched));
+    assert_eq!(epochs.due_seconds(), 30.0);
+    let by_misses = LoopTenant { batched: Some(false), ..tenant("b", None) };
+    epochs.set_tenants(vec![by_misses], 20.0).expect("fits");
+    assert!(!epochs.standings()[0].batched);
+}
