@@ -37,7 +37,8 @@ pub(super) fn tell(page: &mut Page, wear: &WearStatus) {
 
 /// How far the budget of SSD writes is used up, where there is one.
 pub(super) fn tell_budget(page: &mut Page, budget: Option<&WriteBudgetStatus>) {
-    let gauges: [(&str, &str, fn(&WriteBudgetStatus) -> f64); 4] = [
+    type Told = fn(&WriteBudgetStatus) -> f64;
+    let gauges: [(&str, &str, Told); 4] = [
         ("larder_ssd_write_budget_bytes", "Bytes that may be written to the SSD in a period.", |it| {
             it.bytes as f64
         }),
