@@ -385,7 +385,10 @@ impl Engine {
             Op::MergeWrite { merge } => self.end_merge_write(merge, result, sums),
             Op::Flush { volume } => self.end_flush(volume, result),
             Op::MetaWrite { stage } => self.end_meta_write(stage, result),
-            Op::MetaFlush => self.end_meta_flush(result),
+            Op::MetaFlush => {
+                self.end_meta_flush(result);
+                self.wake_movers();
+            }
         }
         self.go_on_in_order();
         self.run_granted();

@@ -37,6 +37,8 @@ pub(crate) struct Mover {
     /// What is to be filled, the first last.
     moves: Vec<u64>,
     under_way: u32,
+    /// There was no room: it waits until there may be.
+    stalled: bool,
 }
 
 /// Blocks of a volume that follow one another.
@@ -55,6 +57,7 @@ impl Mover {
             left: Vec::new(),
             moves: Vec::new(),
             under_way: 0,
+            stalled: false,
         }
     }
 
@@ -120,6 +123,7 @@ impl Engine {
         for tenant in tenants {
             self.tidy(tenant);
             if let Some(mover) = self.movers.get_mut(&tenant) {
+                mover.stalled = false;
                 let mut moves = std::mem::take(&mut mover.moves);
                 moves.append(&mut mover.came);
                 moves.retain(|&key| mover.wants(key));
@@ -234,6 +238,12 @@ impl Engine {
         self.movers.clear();
     }
 
+    /// Slots may be free again, or more may be written: movers that had no room look again.
+    pub(crate) fn wake_movers(&mut self) {
+        self.movers.values_mut().for_each(|mover| mover.stalled = false);
+        self.go_on_moving_all();
+    }
+
     /// Something has ended: movers may go on.
     pub(crate) fn go_on_moving_all(&mut self) {
         if self.movers.is_empty() {
@@ -246,9 +256,13 @@ impl Engine {
     /// Fills for a tenant's mover, as many as may be under way.
     fn go_on_moving(&mut self, tenant: u16) {
         while let Some(mover) = self.movers.get(&tenant) {
-            let idle = mover.moves.is_empty() || mover.under_way >= MOVES;
-            if idle || !self.may_move() || !self.start_move(tenant) {
+            let idle = mover.moves.is_empty() || mover.under_way >= MOVES || mover.stalled;
+            if idle || !self.may_move() {
                 return;
+            }
+            let moved = self.start_move(tenant);
+            if let Some(mover) = self.movers.get_mut(&tenant) {
+                mover.stalled = !moved;
             }
         }
     }

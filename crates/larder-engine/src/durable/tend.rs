@@ -8,7 +8,7 @@ use crate::{Engine, VolumeId};
 impl Engine {
     /// To be called about once a second: says what nobody waits for. Follow with [`Engine::next_action`] until it is empty.
     pub fn tick(&mut self) {
-        self.go_on_moving_all();
+        self.wake_movers();
         let hasty = self.is_planted(Planted::UnmarkBeforeBacking);
         let Some(durable) = self.durable.as_mut().filter(|durable| !durable.is_latched()) else { return };
         let idle = durable.regions.idle(hasty);
