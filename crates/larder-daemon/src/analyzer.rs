@@ -38,6 +38,8 @@ enum Message {
     /// Something is to be looked up.
     Ask(Question),
     Budget(Option<WriteBudget>),
+    /// Reactors are about to end.
+    Close(Sender<()>),
     /// No batch comes any more.
     End,
 }
@@ -158,6 +160,15 @@ impl AnalyzerHandle {
     /// When the analyzer has ended.
     pub fn set_budget(&self, budget: Option<WriteBudget>) -> Result<(), ChangeError> {
         self.0.send(Message::Budget(budget)).map_err(|_| ChangeError::Ended)
+    }
+
+    /// Before reactors end: but for the cache's own records nothing more is written to the SSD where there is a budget, and all that was is counted.
+    pub fn close_budget(&self) {
+        let (done, wait) = channel();
+        if self.0.send(Message::Close(done)).is_ok() {
+            // One that has ended has nothing to count.
+            let _ = wait.recv();
+        }
     }
 
     /// The last decisions about a tenant, the oldest first; none about one that is not there.
@@ -347,6 +358,11 @@ impl Runner {
             Message::Switch(switch) => self.switch(switch),
             Message::Ask(question) => question(&self.epochs),
             Message::Budget(budget) => self.set_budget(budget),
+            Message::Close(done) => {
+                self.close_budget();
+                // Nobody may wait any more.
+                let _ = done.send(());
+            }
             Message::End => {}
         }
     }
@@ -465,6 +481,20 @@ impl Runner {
             self.keep_budget(false);
         }
         self.next_grant = self.now() + GRANT_SECONDS;
+    }
+
+    /// Tenants write nothing more to the SSD, and how far they have come counts.
+    fn close_budget(&mut self) {
+        let now = self.now();
+        if self.epochs.budget(now).is_none() {
+            return;
+        }
+        let nothing = Some(Limit::default());
+        self.actuator.limit((0..self.epochs.tenants().len()).map(|tenant| (tenant, nothing)).collect());
+        if let Some(spending) = self.actuator.spending() {
+            self.epochs.grant(now, &spending);
+        }
+        self.next_grant = f64::INFINITY;
     }
 
     fn decide(&mut self, reports: &[Option<Report>]) {

@@ -38,7 +38,7 @@ mod tests {
             rest_seconds: 7200.0,
         };
         let said = line(&budget, &[]);
-        assert!(said.starts_with("SSD write budget 4GiB/day: 3.0 GiB of 4.0 GiB written, "), "{said}");
+        assert!(said.starts_with("SSD write budget 4GiB/day: 3 GiB of 4 GiB written, "), "{said}");
         assert!(said.ends_with(" to go; 0 blocks kept out, 0 writes passed by"), "{said}");
     }
 }

@@ -243,6 +243,7 @@ impl Running {
         // No cache is taken by a reactor that is about to end.
         self.keeper.stop();
         self.wear.stop();
+        self.analyzer_handle.close_budget();
         let leaving = Leaving::begin(&self.collector.reactors);
         let stopped = stop(&self.collector.reactors, self.reactors);
         match &stopped {
