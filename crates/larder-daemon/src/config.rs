@@ -362,6 +362,18 @@ impl Config {
         Self::parse(path, absolute.parent().unwrap_or(Path::new("/")), &text)
     }
 
+    /// Where the daemon with this configuration file is asked. Nothing else in the file is judged: whoever is in the midst of editing it can ask all the same, and it takes no time to speak of.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no TOML, or names no socket that could be.
+    pub fn control_socket(path: &Path) -> Result<PathBuf, ConfigError> {
+        let failed = |source| ConfigError::Read { path: path.to_owned(), source };
+        let text = fs::read_to_string(path).map_err(failed)?;
+        let absolute = std::path::absolute(path).map_err(failed)?;
+        let base = absolute.parent().unwrap_or(Path::new("/"));
+        Ok(decode::control_socket(reader::Source { file: path, text: &text }, base)?)
+    }
+
     /// Judge the text of a configuration. `file` is its name in complaints, `base` the directory of relative paths.
     ///
     /// # Errors

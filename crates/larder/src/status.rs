@@ -54,8 +54,8 @@ pub fn socket(daemon: &cli::Daemon) -> Result<PathBuf, Problem> {
     }
     let default = Path::new(DEFAULT_CONFIG_PATH);
     match &daemon.config {
-        Some(config) => Ok(Config::load(config)?.control.socket),
-        None if default.exists() => Ok(Config::load(default)?.control.socket),
+        Some(config) => Ok(Config::control_socket(config)?),
+        None if default.exists() => Ok(Config::control_socket(default)?),
         None => Ok(DEFAULT_CONTROL_SOCKET.into()),
     }
 }

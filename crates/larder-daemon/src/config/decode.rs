@@ -49,6 +49,14 @@ pub(super) fn config(source: Source<'_>, base: &Path) -> Result<Config, Complain
     Ok(Config { cache, control, api, tenants })
 }
 
+/// The control socket that a document names; nothing else in it is judged.
+pub(super) fn control_socket(source: Source<'_>, base: &Path) -> Result<PathBuf, Complaint> {
+    let tree = source.parse()?;
+    let control = Table::root(source, &tree).table("control", "[control]")?;
+    let field = control.as_ref().map(|table| table.string("socket")).transpose()?.flatten();
+    field.map_or_else(|| Ok(DEFAULT_CONTROL_SOCKET.into()), |field| socket_path(&field, base))
+}
+
 fn cache(table: &Table<'_>, base: &Path) -> Result<CacheConfig, Complaint> {
     table.allow_only(&["path", "size", "block_size", "keep", "endurance", "bypass_slow"])?;
     let path = path(&table.required("path", "\"/var/lib/larder/cache.img\"")?, base)?;

@@ -385,3 +385,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_control_socket_is_known_whatever_else_the_file_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("larder.toml");
+    let asked = |text: &str| {
+        std::fs::write(&path, text).expect("a file");
+        Config::control_socket(&path).map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        asked("[control]\nsocket = \"run/l.sock\"\nepoch = \"never\""),
+        Ok(folder.path().join("run/l.sock"))
+    );
+    assert_eq!(asked("[cache]"), Ok(DEFAULT_CONTROL_SOCKET.into()));
+    assert!(asked("[control").expect_err("no TOML").contains("not valid TOML"));
+    assert!(asked("control = { socket = 5 }").is_err());
+}
