@@ -391,7 +391,7 @@ fn the_control_socket_is_known_whatever_else_the_file_says() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("larder.toml");
     let asked = |text: &str| {
-        std::fs::write(&path, text).expect("a file");
+        fs::write(&path, text).expect("a file");
         Config::control_socket(&path).map_err(|error| error.to_string())
     };
     assert_eq!(
