@@ -461,15 +461,19 @@ impl Runner {
             self.next_grant = now;
         } else {
             self.next_grant = f64::INFINITY;
-            self.actuator.limit((0..self.epochs.tenants().len()).map(|tenant| (tenant, None)).collect());
+            self.limit(0..self.epochs.tenants().len(), None);
         }
+    }
+
+    /// These tenants may go so far, or as far as they like.
+    fn limit(&mut self, tenants: impl IntoIterator<Item = usize>, limit: Option<Limit>) {
+        self.actuator.limit(tenants.into_iter().map(|tenant| (tenant, limit)).collect());
     }
 
     /// Where there is a budget these tenants write nothing to the SSD before they are told how much they may, which is soon.
     fn begin_to_grant(&mut self, tenants: impl IntoIterator<Item = usize>) {
         if self.epochs.budget(self.now()).is_some() {
-            let nothing = Some(Limit::default());
-            self.actuator.limit(tenants.into_iter().map(|tenant| (tenant, nothing)).collect());
+            self.limit(tenants, Some(Limit::default()));
             self.next_grant = self.now();
         }
     }
@@ -492,8 +496,7 @@ impl Runner {
         if self.epochs.budget(now).is_none() {
             return;
         }
-        let nothing = Some(Limit::default());
-        self.actuator.limit((0..self.epochs.tenants().len()).map(|tenant| (tenant, nothing)).collect());
+        self.limit(0..self.epochs.tenants().len(), Some(Limit::default()));
         if let Some(spending) = self.actuator.spending() {
             self.epochs.grant(now, &spending);
         }

@@ -170,13 +170,18 @@ impl Settings {
     }
 }
 
+/// The choice of this name; which there are, where it is none.
+fn named<T: Copy>(choices: &[(&'static str, T)], value: &str) -> Result<T, String> {
+    let found = choices.iter().find(|(name, _)| *name == value);
+    let names = || choices.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    found.map(|(_, choice)| *choice).ok_or_else(|| format!("use one of {}", names()))
+}
+
 fn set_control(config: &mut Config, key: &str, value: &str) -> Result<(), SettingError> {
     let wrong = |why: String| SettingError::Value { key: key.into(), value: value.into(), why };
     match key {
         "allocator" => {
-            let found = AllocatorChoice::NAMED.iter().find(|(name, _)| *name == value);
-            let names = || AllocatorChoice::NAMED.map(|(name, _)| name).join(", ");
-            config.control.allocator = found.ok_or_else(|| wrong(format!("use one of {}", names())))?.1;
+            config.control.allocator = named(&AllocatorChoice::NAMED, value).map_err(wrong)?;
         }
         "epoch" => {
             let epoch = parse_duration(value).map_err(|error| wrong(error.to_string()))?;
@@ -245,20 +250,14 @@ fn set_tenant(config: &mut Config, at: usize, key: &str, value: &str) -> Result<
             }
         }
         "write_policy" => {
-            let found = PolicyChoice::NAMED.iter().find(|(name, _)| *name == value);
-            let names = || PolicyChoice::NAMED.map(|(name, _)| name).join(", ");
-            let (_, policy) = *found.ok_or_else(|| wrong(format!("use one of {}", names())))?;
+            let policy = named(&PolicyChoice::NAMED, value).map_err(wrong)?;
             if policy == PolicyChoice::WriteBack && !keep {
                 return Err(wrong("the cache is not kept over restarts: use wt or ro".into()));
             }
             tenant.write_policy = policy;
         }
         "population" if value == NONE => tenant.population = None,
-        "population" => {
-            let found = Population::NAMED.iter().find(|(name, _)| *name == value);
-            let names = || Population::NAMED.map(|(name, _)| name).join(", ");
-            tenant.population = Some(found.ok_or_else(|| wrong(format!("use one of {}", names())))?.1);
-        }
+        "population" => tenant.population = Some(named(&Population::NAMED, value).map_err(wrong)?),
         _ => return Err(SettingError::UnknownKey { key: key.into(), known: &TENANT_KEYS }),
     }
     if goals.latency.is_some() && goals.iops.is_some() {

@@ -64,7 +64,7 @@ fn hit_points(larder: &Larder, quiet: &mut Client, mut noisy: Option<&mut Client
 
 /// The protected tenant's hit ratio alone, and beside its neighbour, in points.
 fn alone_and_beside(allocator: &str) -> (f64, f64) {
-    // Backings that take longer than the cache: else their reads may pass it by.
+    // Backings that take longer than the cache: else it brings nothing, and nobody is given any of it for that.
     let setup = cache(allocator);
     let disks = ["quiet", "noisy"].map(|name| {
         nbdkit(&setup, &format!("{name}-disk"), &["--filter=delay", "memory", "64M", "rdelay=1ms"])
