@@ -1,7 +1,7 @@
 //! Partitions that lend each other what they do not use.
 //!
 //! While they lend, a tenant grows as long as there are free blocks, whatever its quota. When there are none, one that is below its quota takes blocks from the one that is
-//! most above its own; all others make do with what they have. So nothing leaves the cache because of a decision alone, but only when somebody wants its place.
+//! most above its own; all others make do with what they have. So does newer data of a dirty block, which takes a slot of its own.
 //! Where tenants share a partition, none of this is so. An engine that lends takes the whole free pool: no other may depend on it.
 
 use crate::partitions::PartitionId;
@@ -47,7 +47,7 @@ impl Engine {
     /// A slot for another block of a tenant, lent or its own.
     pub(crate) fn take_lent_slot(&mut self, own: PartitionId) -> Option<u32> {
         if !self.have_free_slot() {
-            let from = self.lender(own).unwrap_or(own);
+            let from = self.giver(own);
             let above = self.above_quota(from);
             // Slots that wait until the journal says that they are free are on their way already.
             let coming = self.durable.as_ref().map_or(0, |durable| durable.freeing());
@@ -72,6 +72,12 @@ impl Engine {
             partition.set_capacity(held.saturating_add(AHEAD));
         }
         Some(slot)
+    }
+
+    /// Who gives a block up so that a tenant can have another: the tenant itself, but where partitions lend and it is below its quota.
+    pub(crate) fn giver(&self, own: PartitionId) -> PartitionId {
+        let lender = if self.is_lending() { self.lender(own) } else { None };
+        lender.unwrap_or(own)
     }
 
     /// Who gives blocks back for a tenant that is below its quota: the one that is most above its own.

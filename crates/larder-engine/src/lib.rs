@@ -53,6 +53,7 @@ mod read;
 mod request;
 mod resume;
 mod sharing;
+mod slots_wait;
 mod slow;
 mod stats;
 mod store;
@@ -217,6 +218,8 @@ pub struct Engine {
     trim_due: bool,
     /// Writes that go to the backing where the cache cannot take them, by their part.
     outs: BTreeMap<u32, Vec<Out>>,
+    /// Parts that wait for slots, in order.
+    short_of_slots: Vec<u32>,
     /// Partitions lend each other what they do not use.
     lending: bool,
     /// Whether tenants share a partition.
@@ -274,6 +277,7 @@ impl Engine {
             sweeps: Vec::new(),
             trim_due: false,
             outs: BTreeMap::new(),
+            short_of_slots: Vec::new(),
             lending: false,
             sharing: Sharing::Off,
             shared_quota: 0,
@@ -395,6 +399,8 @@ impl Engine {
         self.go_on_moving_all();
         self.clean();
         self.pump();
+        // The journal may have had nothing to say to those who waited for it.
+        self.run_granted();
     }
 
     /// The next thing to do, in order.

@@ -501,21 +501,30 @@ impl Engine {
     pub(crate) fn spare_slot(&mut self, tenant: usize) -> Option<u32> {
         let home = self.home(tenant);
         if self.free_slots.len() < TAKE / 2 {
-            let mut more = Vec::new();
-            self.pool.take(TAKE, &mut more);
-            more.reverse();
-            more.append(&mut self.free_slots);
-            self.free_slots = more;
-        }
-        if self.free_slots.is_empty() {
-            self.evict_for(home);
+            self.take_from_pool(TAKE);
         }
         if self.free_slots.len() < TAKE / 2 {
-            self.free_ahead(home);
+            let from = self.giver(home);
+            if self.free_slots.is_empty() {
+                self.evict_for(from);
+            }
+            self.free_ahead(from);
+            if from != home {
+                self.fit_capacity(from);
+            }
         }
         let slot = self.free_slots.pop()?;
         self.note_entered(slot);
         Some(slot)
+    }
+
+    /// Further free slots, to be used after those at hand.
+    pub(crate) fn take_from_pool(&mut self, count: usize) {
+        let mut more = Vec::new();
+        self.pool.take(count, &mut more);
+        more.reverse();
+        more.append(&mut self.free_slots);
+        self.free_slots = more;
     }
 
     /// Blocks that the tenants here may still add.

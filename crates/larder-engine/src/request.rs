@@ -50,6 +50,8 @@ pub(crate) struct Part {
     pub past: bool,
     /// Marks that it waits for.
     pub marks: u32,
+    /// Rounds of the journal for which it has waited for slots.
+    pub rounds: u8,
     pub error: Option<IoError>,
 }
 
@@ -301,6 +303,7 @@ fn new_part(guest: Option<u32>, request: &Request, start: u64, end: u64) -> Part
         back: false,
         past: false,
         marks: 0,
+        rounds: 0,
         error: None,
     }
 }

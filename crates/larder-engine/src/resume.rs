@@ -78,6 +78,7 @@ impl Engine {
     pub(crate) fn give_cache_up(&mut self) {
         self.cache_failed = true;
         self.trim_due = true;
+        self.look_for_slots();
         let on_device = self.durable.as_ref().map(|durable| durable.dirty_volumes()).unwrap_or_default();
         for volume in (0..self.volumes.len()).map(|volume| VolumeId(volume as u16)) {
             let owes = self.owes(volume) || on_device.contains(&volume);

@@ -25,7 +25,7 @@ impl Engine {
             return self.start_outs(part_id);
         }
         if self.writes_back(self.parts[part_id as usize].volume) {
-            if !self.waits_for_room(part_id) {
+            if !self.waits_for_slots(part_id) && !self.waits_for_room(part_id) {
                 self.write_back(part_id);
             }
             return;

@@ -56,6 +56,7 @@ impl Engine {
             durable.wanted = 0;
             durable.news.nothing_new();
             self.reply_to_waiters();
+            self.look_for_slots();
             return false;
         }
         durable.news.round_begins();
@@ -232,6 +233,7 @@ impl Engine {
         let Outcome { freed, marked } = outcome;
         self.trim_due |= !freed.is_empty();
         self.free_slots.extend(freed);
+        self.look_for_slots();
         self.resume(marked);
         self.open_gate();
         self.reply_to_waiters();

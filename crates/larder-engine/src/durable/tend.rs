@@ -18,6 +18,7 @@ impl Engine {
         self.flush_unflushed();
         self.clean_now_and_then();
         self.pump();
+        self.run_granted();
     }
 
     /// Where slots begin on the cache device, in bytes, if the cache was opened.

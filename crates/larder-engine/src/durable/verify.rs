@@ -5,9 +5,11 @@ use crate::partitions::PartitionId;
 use crate::store::{BlockKey, State};
 use crate::{Engine, VolumeId};
 
-/// Slots that a partition has freed ahead of their use at most: its quota divided by this, and no more than [`AHEAD_MAX`].
+/// Slots that a partition has freed ahead of their use: its quota divided by this, at most [`AHEAD_MAX`], and of a small partition up to [`AHEAD_MIN`].
 const AHEAD_SHARE: u32 = 64;
-const AHEAD_MAX: usize = 256;
+const AHEAD_SHARE_SMALL: u32 = 16;
+const AHEAD_MIN: u32 = 32;
+const AHEAD_MAX: u32 = 256;
 
 /// Free slots below which a round is asked for: those that are on their way are wanted.
 const FEW: usize = 16;
@@ -69,8 +71,9 @@ impl Engine {
         if self.free_slots.len() < FEW {
             durable.want(1);
         }
-        let ahead = (self.partitions[at].quota / AHEAD_SHARE) as usize;
-        let missing = ahead.min(AHEAD_MAX).saturating_sub(self.free_slots.len() + durable.freeing());
+        let quota = self.partitions[at].quota;
+        let ahead = (quota / AHEAD_SHARE).min(AHEAD_MAX).max((quota / AHEAD_SHARE_SMALL).min(AHEAD_MIN));
+        let missing = (ahead as usize).saturating_sub(self.free_slots.len() + durable.freeing());
         for _ in 0..missing {
             if !self.evict_for(at) {
                 return;

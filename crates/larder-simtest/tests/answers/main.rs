@@ -9,6 +9,7 @@ mod modes;
 mod ordered;
 mod resume;
 mod sharing;
+mod slots;
 mod slow;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,96 @@
+//! Slots on their way through the journal: writes wait for them rather than pass the cache by, and no tenant loses its part of the cache by them.
+
+use crate::support::{BLOCK, VOLUME, plan, tend};
+use larder_engine::{DirtyLimits, RequestKind, VolumeId, WritePolicy};
+use larder_io::sim::ask;
+use larder_simtest::{Disk, Plan, Tenant, World};
+
+/// So many slots, all of them tenant 0's, under write-back. Its volume has four times as many blocks.
+fn write_back(slots: u32) -> Plan {
+    let mut plan = plan(4 * u64::from(slots));
+    (plan.tenants[0].quota, plan.tenants[0].policy) = (slots, WritePolicy::WriteBack);
+    plan.shape.slots = slots;
+    plan
+}
+
+fn submit_each(world: &mut World, kind: RequestKind, volume: VolumeId, blocks: impl Iterator<Item = u64>) {
+    blocks.for_each(|block| world.submit(ask::of(kind, volume, block * BLOCK, BLOCK)));
+}
+
+#[test]
+fn a_burst_of_writes_to_a_full_cache_enters_it() {
+    let mut world = World::new(write_back(200));
+    world.settle();
+    submit_each(&mut world, RequestKind::Read, VOLUME, 0..200);
+    world.settle();
+    tend(&mut world);
+    // More than is freed ahead of its use, at once: new blocks and cached ones, in many requests and in one.
+    submit_each(&mut world, RequestKind::Write, VOLUME, 300..330);
+    submit_each(&mut world, RequestKind::Write, VOLUME, 190..200);
+    world.submit(ask::write(VOLUME, 400 * BLOCK, 40 * BLOCK));
+    world.settle();
+    assert_eq!(world.stats(0).ssd_guest_write_blocks, 80, "{:?}", world.stats(0));
+    world.read_everything();
+    world.submit(ask::flush(VOLUME));
+    world.settle();
+    world.cut();
+    world.read_everything();
+}
+
+/// Where all that could leave is dirty, no journal frees anything: writes go on, to the backing.
+#[test]
+fn writes_do_not_wait_for_slots_that_will_not_come() {
+    let mut plan = write_back(100);
+    plan.tenants[0].dirty = DirtyLimits { rest: 100, max: 100, age: 1000 };
+    let mut world = World::new(plan);
+    world.settle();
+    for at in 0..4 {
+        submit_each(&mut world, RequestKind::Write, VOLUME, at * 90..(at + 1) * 90);
+        world.settle();
+    }
+    let stats = world.stats(0);
+    assert_eq!((stats.write_hits, stats.write_misses), (0, 360));
+    assert!(stats.backing_writes > 0, "{stats:?}");
+    world.read_everything();
+}
+
+/// Two tenants that lend, with quotas of 200 of 400 slots. The second one's volume has so many blocks.
+fn lenders(blocks: u64) -> World {
+    let mut plan = write_back(400);
+    plan.tenants[0].quota = 200;
+    plan.tenants.push(Tenant { ..plan.tenants[0].clone() });
+    plan.disks.push(Disk { tenant: 1, bytes: blocks * BLOCK, identity: 1, ordered: false });
+    let mut world = World::new(plan);
+    world.settle();
+    world.set_lending(true);
+    submit_each(&mut world, RequestKind::Read, VOLUME, 0..400);
+    world.settle();
+    assert!(world.cached()[0] > 380, "nobody else wants it: {:?}", world.cached());
+    world
+}
+
+/// The second tenant writes to its blocks in turn; misses of the first find the slots that this is about to free.
+fn one_writes_and_one_misses(world: &mut World, turn: u64, blocks: u64) {
+    let again = (0..20).map(|at| (turn * 20 + at) % blocks);
+    submit_each(world, RequestKind::Write, VolumeId(1), again);
+    for at in 0..60 {
+        world.step();
+        submit_each(world, RequestKind::Read, VOLUME, [(turn * 617 + at * 53) % 1600].into_iter());
+    }
+    world.settle();
+    world.tick();
+}
+
+#[test]
+fn a_tenant_that_writes_again_and_again_gets_its_quota_from_one_that_borrows() {
+    let mut world = lenders(150);
+    (0..60).for_each(|turn| one_writes_and_one_misses(&mut world, turn, 150));
+    let cached = world.cached();
+    assert!(
+        cached[1] >= 140 && cached[0] <= 260,
+        "150 blocks, all of them in use, of a quota of 200: {cached:?}"
+    );
+    // Its first turn through its blocks misses, and no other.
+    assert!(world.stats(1).write_misses <= 160, "{:?}", world.stats(1));
+    world.read_everything();
+}
