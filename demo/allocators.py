@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import demo
 import replay
@@ -39,6 +40,11 @@ def decisions(folder, options, name):
     return json.loads(subprocess.check_output(argv))["decisions"]
 
 
+def counted(records, since):
+    """Decisions that were measured, each for most of an epoch, after the cache had filled."""
+    return [record for record in records if record["unix_seconds"] >= since and record["achieved"]]
+
+
 def configure(folder, allocator):
     """The demo's configuration under another allocator; every method may write back, as its paper has it."""
     path = f"{folder}/larder.toml"
@@ -64,8 +70,10 @@ def run(folder, loads, options, allocator):
     larder = None
     try:
         larder, uris = demo.start_larder(folder, {name: uri for name, (_, uri) in disks.items()}, options)
-        results, _ = demo.run_all(allocator, uris, loads, None)
-        return results, demo.status(folder, options), {name: decisions(folder, options, name) for name in loads}
+        counted_from = time.time() + options.ramp
+        results, _ = demo.run_all(allocator, uris, loads, None, options.ramp)
+        told = {name: counted(decisions(folder, options, name), counted_from) for name in loads}
+        return results, demo.status(folder, options), told
     finally:
         demo.write_config = written
         for process in ([larder] if larder else []) + [process for process, _ in disks.values()]:
@@ -80,25 +88,27 @@ def mean(results):
 def errors(told, options):
     """Differences of hit ratios, in points, of predictions that stood for at least half an epoch and were about 50 requests or more."""
     found = []
-    for records in told.values():
-        for record in records:
-            came = record["achieved"]
-            if record["hit_ratio_error"] is None or came["requests"] < 50:
-                continue
-            if came["until_unix_seconds"] - record["unix_seconds"] >= options.epoch / 2:
-                found.append(100 * abs(record["hit_ratio_error"]))
+    for record in (record for records in told.values() for record in records):
+        came = record["achieved"]
+        if record["hit_ratio_error"] is None or came["requests"] < 50:
+            continue
+        if came["until_unix_seconds"] - record["unix_seconds"] >= options.epoch / 2:
+            found.append(100 * abs(record["hit_ratio_error"]))
     return sorted(found)
 
 
+def hit_ratio(told):
+    came = [record["achieved"] for records in told.values() for record in records if record["achieved"]["requests"]]
+    return sum(one["request_hit_ratio"] * one["requests"] for one in came) / max(1, sum(one["requests"] for one in came))
+
+
 def compare(folder, loads, options):
-    rows = [("allocator", "epochs", "mean, ms", *loads, "requests that hit", "prediction off by, points (median, most)")]
+    rows = [("allocator", "decisions", "mean, ms", *loads, "requests that hit", "prediction off by, points (median, most)")]
     for allocator in options.allocators:
         results, status, told = run(folder, loads, options, allocator)
         off = errors(told, options)
-        hits = [r["achieved"]["request_hit_ratio"] for records in told.values() for r in records[-2:-1] if r["achieved"]]
-        hits = [ratio for ratio in hits if ratio is not None]
         rows.append((allocator, status["epoch"], f"{mean(results.values()):.2f}", *(f"{mean([result]):.2f}" for result in results.values()),
-                     f"{100 * sum(hits) / max(1, len(hits)):.0f} %", f"{off[len(off) // 2]:.1f}, {off[-1]:.1f}" if off else "-"))
+                     f"{100 * hit_ratio(told):.0f} %", f"{off[len(off) // 2]:.1f}, {off[-1]:.1f}" if off else "-"))
     demo.table(rows)
 
 
@@ -107,7 +117,8 @@ def main():
     parser.add_argument("--larder", default=os.path.join(demo.ROOT, "target", "release", "larder"))
     parser.add_argument("--traces", default=os.path.join(demo.ROOT, "..", "shared", "traces"))
     parser.add_argument("--folder", default=os.path.join(demo.ROOT, "demo-out"))
-    parser.add_argument("--seconds", type=int, default=45, help="each run")
+    parser.add_argument("--seconds", type=int, default=90, help="each run")
+    parser.add_argument("--ramp", type=int, default=30, help="seconds at the begin of each run, while the cache fills, that are not counted")
     parser.add_argument("--epoch", type=int, default=6, help="seconds")
     parser.add_argument("--cache", type=int, default=16, help="MiB for two tenants; twice that for eight")
     parser.add_argument("--allocators", nargs="+", default=ALLOCATORS)

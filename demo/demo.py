@@ -90,9 +90,10 @@ def status(folder, options):
     return json.loads(subprocess.check_output(argv))
 
 
-def replay_in_child(queue, name, uri, volume, requests):
+def replay_in_child(queue, name, uri, volume, requests, counted_from):
     try:
-        result = replay.Replay(uri, volume, requests, lambda summary: queue.put((name, "progress", summary))).run()
+        progress = lambda summary: queue.put((name, "progress", summary))
+        result = replay.Replay(uri, volume, requests, progress, counted_from).run()
         queue.put((name, "done", result))
     except Exception as error:  # told to the parent, which ends the demo with it
         queue.put((name, "failed", f"{type(error).__name__}: {error}"))
@@ -154,9 +155,9 @@ def progress_line(title, name, summary, tenant):
     return line
 
 
-def run_all(title, uris, loads, get_status):
+def run_all(title, uris, loads, get_status, counted_from=0):
     queue = multiprocessing.Queue()
-    children = {name: multiprocessing.Process(target=replay_in_child, args=(queue, name, uris[name], volume, requests), daemon=True)
+    children = {name: multiprocessing.Process(target=replay_in_child, args=(queue, name, uris[name], volume, requests, counted_from), daemon=True)
                 for volume, (name, requests) in enumerate(loads.items())}
     for child in children.values():
         child.start()

@@ -39,10 +39,12 @@ def write_initial(path, volume, requests, size):
 class Replay:
     """One tenant's requests on one connection."""
 
-    def __init__(self, uri, volume, requests, progress):
+    def __init__(self, uri, volume, requests, progress, counted_from=0):
         self.handle = nbd.NBD()
         self.handle.connect_uri(uri)
         self.volume, self.requests, self.progress = volume, requests, progress
+        # Latencies of requests due before are not told: the cache is still filling.
+        self.counted_from = counted_from
         self.generations = {}
         self.in_flight = {}
         self.latencies = {True: [], False: []}
@@ -57,13 +59,22 @@ class Replay:
             while upcoming < len(self.requests) and self.may_start(self.requests[upcoming], now - start):
                 self.start(self.requests[upcoming], start)
                 upcoming += 1
-            self.handle.poll(5)
+            self.wait(upcoming, start)
             self.collect()
             if now - told > 0.5:
                 told = now
                 self.progress(self.summary(upcoming))
         self.handle.shutdown()
         return self.summary(upcoming)
+
+    def wait(self, upcoming, start):
+        """Until something completes, or the next request is due; polling knows whole milliseconds only."""
+        due = self.requests[upcoming].at - (time.monotonic() - start) if upcoming < len(self.requests) else 1
+        if 0 < due < 0.001:
+            time.sleep(due)
+            self.handle.poll(0)
+        else:
+            self.handle.poll(min(5, int(1000 * due)) if due > 0 else 5)
 
     def may_start(self, request, elapsed):
         if request.at > elapsed or len(self.in_flight) >= OUTSTANDING_MAX:
@@ -89,7 +100,8 @@ class Replay:
     def collect(self):
         for cookie in [c for c in self.in_flight if self.handle.aio_command_completed(c)]:
             request, buffer, due = self.in_flight.pop(cookie)
-            self.latencies[request.is_read].append(time.monotonic() - due)
+            if request.at >= self.counted_from:
+                self.latencies[request.is_read].append(time.monotonic() - due)
             if request.is_read:
                 self.verify(request, bytes(buffer.to_bytearray()))
 
