@@ -1,11 +1,11 @@
 //! `larder decisions`: what was decided about tenants, what was expected, and what came.
 
-use comfy_table::{CellAlignment, Table, presets};
 use larder_daemon::decisions::{ToldDecision, ToldDecisions};
 use larder_daemon::units::HumanSize;
 
 use crate::cli;
-use crate::output::tell;
+use crate::columns::Columns;
+use crate::output::{print, tell};
 use crate::problem::Problem;
 use crate::status;
 
@@ -32,14 +32,12 @@ pub fn show(options: &cli::Decisions) -> Result<(), Problem> {
     if rows.is_empty() {
         return tell("nothing was decided yet: the first epoch is not over");
     }
-    tell(table(&rows, block))?;
+    print(&table(&rows, block))?;
     let last = rows.iter().rev().take(if options.tenant.is_some() { 1 } else { rows.len() });
     last.rev().try_for_each(|(name, decision)| tell(format_args!("{name}: {}", decision.reason)))
 }
 
-fn table(rows: &[(&str, &ToldDecision)], block: u64) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+fn table(rows: &[(&str, &ToldDecision)], block: u64) -> String {
     let header = [
         "tenant",
         "epoch",
@@ -53,10 +51,10 @@ fn table(rows: &[(&str, &ToldDecision)], block: u64) -> Table {
         "hits expected",
         "came",
     ];
-    table.set_header(header);
+    let mut table = Columns::new(header).words([0, 2, 4, 5]).plain();
     for (name, decision) in rows {
         let size = HumanSize(u64::from(decision.quota_blocks) * block);
-        table.add_row([
+        table.row([
             (*name).to_owned(),
             decision.epoch.to_string(),
             decision.allocator.clone(),
@@ -70,12 +68,7 @@ fn table(rows: &[(&str, &ToldDecision)], block: u64) -> Table {
             percent(decision.achieved.and_then(|came| came.request_hit_ratio)),
         ]);
     }
-    for column in [1, 3, 6, 7, 8, 9, 10] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
+    table.text(usize::MAX)
 }
 
 fn milliseconds(seconds: Option<f64>) -> String {
@@ -103,7 +96,7 @@ mod tests {
                 "latency_error": 0.25, "hit_ratio_error": null, "reason": "so" }"#,
         )
         .expect("as it is told");
-        let text = table(&[("db", &decision)], 4096).to_string();
+        let text = table(&[("db", &decision)], 4096);
         let row = text.lines().nth(1).expect("a row").split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(row, "db 3 larder 1 MiB wt lirs 2.000 ms 2.500 ms +25 % 50.0 % -");
     }

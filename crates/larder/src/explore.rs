@@ -1,13 +1,13 @@
 //! `larder curves` and `larder what-if`: what other sizes would bring. Nothing changes by asking.
 
-use comfy_table::{CellAlignment, Table, presets};
 use larder_daemon::control::Request;
 use larder_daemon::epoch::explore::{ToldCurve, ToldCurves, ToldOutlook, ToldProspect, ToldWhatIf};
 use larder_daemon::units::HumanSize;
 
 use crate::cli;
+use crate::columns::Columns;
 use crate::number::{percent, time};
-use crate::output::tell;
+use crate::output::{print, tell};
 use crate::problem::Problem;
 use crate::status;
 
@@ -22,7 +22,7 @@ pub fn curves(options: &cli::Curves) -> Result<(), Problem> {
     tell(format_args!("{}: {:.1} requests/s; it has {quota}", told.tenant, told.requests_per_second))?;
     for curve in &told.curves {
         tell(format_args!("\n{}, {}", curve.caching, curve.write_policy))?;
-        tell(over_sizes(curve))?;
+        print(&over_sizes(curve))?;
     }
     Ok(())
 }
@@ -34,28 +34,28 @@ pub fn what_if(options: &cli::WhatIf) -> Result<(), Problem> {
     if options.json {
         return tell(format_args!("{:#}", serde_json::json!(told)));
     }
-    tell(before_and_after(&told.tenants))?;
+    print(&before_and_after(&told.tenants))?;
     let all = [told.latency_seconds_now, told.latency_seconds_then].map(seconds);
     tell(format_args!("all requests: {} now, {} then", all[0], all[1]))
 }
 
-fn over_sizes(curve: &ToldCurve) -> Table {
-    let mut table = table(&["size", "hits", "latency", "SSD writes"]);
+fn over_sizes(curve: &ToldCurve) -> String {
+    let mut table = Columns::new(["size", "hits", "latency", "SSD writes"]).plain();
     for point in &curve.points {
-        table.add_row([
+        table.row([
             HumanSize(point.bytes).to_string(),
             percent(Some(point.request_hit_ratio)),
             time(point.latency_seconds),
             rate(Some(point.ssd_write_bytes_per_second)),
         ]);
     }
-    aligned(table, 0)
+    table.text(usize::MAX)
 }
 
-fn before_and_after(tenants: &[ToldProspect]) -> Table {
+fn before_and_after(tenants: &[ToldProspect]) -> String {
     let header =
         ["tenant", "size now", "then", "hits now", "then", "latency now", "then", "SSD writes now", "then"];
-    let mut table = table(&header);
+    let mut table = Columns::new(header).words([0]).plain();
     for ToldProspect { tenant, now, then, .. } in tenants {
         let pair = |of: &dyn Fn(&ToldOutlook) -> String| [of(now), of(then)];
         let columns = [
@@ -64,24 +64,9 @@ fn before_and_after(tenants: &[ToldProspect]) -> Table {
             pair(&|it| seconds(it.latency_seconds)),
             pair(&|it| rate(it.ssd_write_bytes_per_second)),
         ];
-        table.add_row(std::iter::once(tenant.clone()).chain(columns.into_iter().flatten()));
+        table.row(std::iter::once(tenant.clone()).chain(columns.into_iter().flatten()));
     }
-    aligned(table, 1)
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header(header.to_vec());
-    table
-}
-
-/// With all columns from this one on at the right.
-fn aligned(mut table: Table, from: usize) -> Table {
-    for column in table.column_iter_mut().skip(from) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+    table.text(usize::MAX)
 }
 
 fn seconds(seconds: Option<f64>) -> String {
@@ -97,8 +82,7 @@ fn rate(bytes_per_second: Option<f64>) -> String {
 mod tests {
     use super::*;
 
-    fn words(table: &Table, line: usize) -> String {
-        let text = table.to_string();
+    fn words(text: &str, line: usize) -> String {
         text.lines().nth(line).expect("a line").split_whitespace().collect::<Vec<_>>().join(" ")
     }
 

@@ -10,6 +10,7 @@ use larder_daemon::loss::VolumeLoss;
 use larder_daemon::status::Status;
 
 use crate::cli;
+use crate::indent::indented;
 use crate::problem::Problem;
 use crate::table;
 
@@ -62,19 +63,15 @@ pub fn socket(daemon: &cli::Daemon) -> Result<PathBuf, Problem> {
 
 /// The status of the daemon behind a control socket.
 pub fn asked(socket: &Path) -> Result<Status, Problem> {
-    understood(&control_socket::ask(socket, "status")?, socket, |error| untold(error, socket))
+    let answer = control_socket::ask(socket, "status")?;
+    // Nothing is a status and a refusal: a long answer is read once.
+    serde_json::from_str(&answer).or_else(|_| understood(&answer, socket, |error| untold(error, socket)))
 }
 
 /// The answer as indented JSON, whatever keys it has.
 fn pretty(answer: &str, socket: &Path) -> Result<String, Problem> {
-    let _: serde::de::IgnoredAny = understood(answer, socket, |error| untold(error, socket))?;
-    let mut text = Vec::with_capacity(2 * answer.len());
-    // From text to text: a host may have a thousand tenants.
-    let mut read = serde_json::Deserializer::from_str(answer);
-    let written = serde_transcode::transcode(&mut read, &mut serde_json::Serializer::pretty(&mut text));
-    written.map_err(|error| garbled(&error, socket))?;
-    text.push(b'\n');
-    String::from_utf8(text).map_err(|error| garbled(&error, socket))
+    granted(answer, socket, |error| untold(error, socket))?;
+    Ok(indented(answer) + "\n")
 }
 
 /// What came of something that the daemon was asked to do; its own help where it refuses.
@@ -97,11 +94,14 @@ pub fn understood<T: serde::de::DeserializeOwned>(
     socket: &Path,
     refused: impl Fn(&str) -> Problem,
 ) -> Result<T, Problem> {
-    let Refused { error } = serde_json::from_str(answer).map_err(|error| garbled(&error, socket))?;
-    if let Some(error) = error {
-        return Err(refused(error.as_str().unwrap_or("it does not say why")));
-    }
+    granted(answer, socket, refused)?;
     serde_json::from_str(answer).map_err(|error| garbled(&error, socket))
+}
+
+/// An error where an answer is a refusal, or no JSON.
+fn granted(answer: &str, socket: &Path, refused: impl Fn(&str) -> Problem) -> Result<(), Problem> {
+    let Refused { error } = serde_json::from_str(answer).map_err(|error| garbled(&error, socket))?;
+    error.map_or(Ok(()), |error| Err(refused(error.as_str().unwrap_or("it does not say why"))))
 }
 
 fn untold(error: &str, socket: &Path) -> Problem {

@@ -1,26 +1,25 @@
 //! The status as tables for people, readable at 120 columns.
 
 use std::fmt::Write;
+use std::io::IsTerminal;
 use std::time::{Duration, SystemTime};
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
 use larder_daemon::status::{CacheStatus, Status, TenantStatus, VolumeState, VolumeStatus};
 use larder_daemon::units::{ExactDuration, HumanDuration, HumanSize};
 use larder_policy::spec::joined;
 
 use crate::budget;
+use crate::columns::Columns;
 use crate::number::grouped;
 use crate::wear;
 
 /// Columns used where stdout is no terminal.
 const WIDTH: u16 = 120;
 
-/// No lines but the one below the headings.
-const LINES: &str = "     ──            ";
-
 /// The columns of the terminal that stdout is.
 pub fn terminal_width() -> u16 {
-    Table::new().width().unwrap_or(WIDTH)
+    let columns = || ratatui::crossterm::terminal::size().ok().map(|(columns, _)| columns);
+    if std::io::stdout().is_terminal() { columns().unwrap_or(WIDTH) } else { WIDTH }
 }
 
 /// Everything, in lines of at most `width` columns where the words allow it.
@@ -28,10 +27,9 @@ pub fn render(status: &Status, width: u16) -> String {
     let tables = [tenants(status), traffic(status), decisions(status), volumes(status)];
     let tables = tables.into_iter().chain(write_back(status));
     let mut text = head(status);
-    for mut table in tables {
-        let table = table.set_width(width).to_string();
+    for table in tables {
         text.push('\n');
-        text.extend(table.lines().flat_map(|line| [line.trim_end(), "\n"]));
+        text.push_str(&table.text(width));
     }
     text
 }
@@ -96,8 +94,8 @@ fn memory(cache: &CacheStatus, analyzer_bytes: u64) -> String {
     format!("memory: {blocks} for blocks{each}, {analyzer} for the analyzer")
 }
 
-fn tenants(status: &Status) -> Table {
-    let mut table = table(&[
+fn tenants(status: &Status) -> Columns {
+    let mut table = Columns::new([
         "tenant",
         "quota",
         "occupied",
@@ -108,9 +106,10 @@ fn tenants(status: &Status) -> Table {
         "evicted",
         "URD size",
         "TRD size",
-    ]);
+    ])
+    .words([0, 3, 4]);
     for tenant in &status.tenants {
-        table.add_row([
+        table.row([
             tenant.name.clone(),
             size(&status.cache, tenant.quota_blocks.into()),
             size(&status.cache, tenant.occupied_blocks.into()),
@@ -123,11 +122,11 @@ fn tenants(status: &Status) -> Table {
             size(&status.cache, tenant.trd_blocks),
         ]);
     }
-    numbers(table, &[0, 3, 4])
+    table
 }
 
-fn traffic(status: &Status) -> Table {
-    let mut table = table(&[
+fn traffic(status: &Status) -> Columns {
+    let mut table = Columns::new([
         "tenant",
         "SSD fills",
         "SSD guest writes",
@@ -135,10 +134,11 @@ fn traffic(status: &Status) -> Table {
         "backing reads",
         "backing writes",
         "errors\n(cache, backing)",
-    ]);
+    ])
+    .words([0]);
     for tenant in &status.tenants {
         let ssd = &tenant.ssd_write_bytes;
-        table.add_row([
+        table.row([
             tenant.name.clone(),
             HumanSize(ssd.fill).to_string(),
             HumanSize(ssd.guest_write).to_string(),
@@ -148,25 +148,25 @@ fn traffic(status: &Status) -> Table {
             format!("{}, {}", tenant.cache_errors, tenant.backing_errors),
         ]);
     }
-    numbers(table, &[0])
+    table
 }
 
-fn decisions(status: &Status) -> Table {
-    let mut table = table(&["tenant", "decided", "size", "policy", "because"]);
+fn decisions(status: &Status) -> Columns {
+    let mut table = words(["tenant", "decided", "size", "policy", "because"]);
     for TenantStatus { name, decision, .. } in &status.tenants {
         let when = if decision.epoch == 0 { "at start".into() } else { format!("epoch {}", decision.epoch) };
         let quota = size(&status.cache, decision.quota_blocks.into());
-        table.add_row([name.clone(), when, quota, decision.write_policy.clone(), decision.reason.clone()]);
+        table.row([name.clone(), when, quota, decision.write_policy.clone(), decision.reason.clone()]);
     }
     table
 }
 
-fn volumes(status: &Status) -> Table {
-    let mut table = table(&["volume", "tenant", "size", "export", "backing", "backing read, write\n(mean)"]);
+fn volumes(status: &Status) -> Columns {
+    let mut table = words(["volume", "tenant", "size", "export", "backing", "backing read, write\n(mean)"]);
     for tenant in &status.tenants {
         for volume in &tenant.volumes {
             let (read, write) = (volume.backing_read_latency_seconds, volume.backing_write_latency_seconds);
-            table.add_row([
+            table.row([
                 volume.name.clone(),
                 tenant.name.clone(),
                 HumanSize(volume.size_bytes).to_string(),
@@ -189,12 +189,12 @@ fn ways(volume: &VolumeStatus) -> String {
 }
 
 /// The volumes of which there is something to tell: dirty blocks, draining, what has failed.
-fn write_back(status: &Status) -> Option<Table> {
-    let mut table = table(&["volume", "tenant", "dirty", "draining", "state"]);
+fn write_back(status: &Status) -> Option<Columns> {
+    let mut table = words(["volume", "tenant", "dirty", "draining", "state"]);
     for tenant in &status.tenants {
         let told = tenant.volumes.iter().filter(|volume| volume.dirty_blocks > 0 || !is_calm(volume));
         for volume in told {
-            table.add_row([
+            table.row([
                 volume.name.clone(),
                 tenant.name.clone(),
                 HumanSize(volume.dirty_bytes).to_string(),
@@ -238,22 +238,9 @@ fn state(volume: &VolumeStatus) -> String {
     }
 }
 
-/// An empty table with these headings.
-fn table(headings: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(headings.iter().copied());
-    table
-}
-
-/// The table with its columns flush right, but for those of `words`.
-fn numbers(mut table: Table, words: &[usize]) -> Table {
-    for (index, column) in table.column_iter_mut().enumerate() {
-        if !words.contains(&index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
+/// An empty table with these headings, all its columns flush left.
+fn words<const N: usize>(headings: [&str; N]) -> Columns {
+    Columns::new(headings).words(0..N)
 }
 
 /// Some blocks as a size.

@@ -2,22 +2,18 @@
 
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
-
 use super::found::Found;
 use super::line::Line;
 use super::rows::Rows;
 use super::verdict::Verdict;
+use crate::columns::Columns;
 use crate::number::percent;
-
-/// No lines but the one below the headings.
-const LINES: &str = "     ──            ";
 
 /// Beyond it, lines of words are hard to read.
 const WORDS_WIDTH: usize = 100;
 
 /// Columns behind each cell: its padding, and the empty line that parts it from the next cell.
-const GAP: u16 = 2;
+const GAP: usize = 2;
 
 /// What stands over a size, its share of the footprint, and what begins there.
 const SIZE_HEADINGS: [&str; 3] = ["\n\nsize", "\nof foot-\nprint", ""];
@@ -37,9 +33,8 @@ pub fn render(found: &Found, width: u16) -> String {
     }
     let rows = Rows::new(found);
     for groups in beside(&rows, rows.groups(), width.into()) {
-        let table = table(&rows, &groups).set_width(width).to_string();
         text.push('\n');
-        text.extend(table.lines().flat_map(|line| [line.trim_end(), "\n"]));
+        text.push_str(&table(&rows, &groups).text(width));
     }
     text + "\n" + &wrapped("", &rows.legend(), words)
 }
@@ -93,7 +88,7 @@ fn columns_width<const N: usize>(rows: impl Iterator<Item = [String; N]>) -> usi
         widest.iter_mut().zip(widths).for_each(|(most, width)| *most = width.max(*most));
         widest
     });
-    widths.iter().sum::<usize>() + N * usize::from(GAP)
+    widths.iter().sum::<usize>() + N * GAP
 }
 
 fn headings(rows: &Rows<'_>, names: &str) -> [String; 2] {
@@ -101,20 +96,13 @@ fn headings(rows: &Rows<'_>, names: &str) -> [String; 2] {
     [format!("{names}\n{first}"), format!("\n{second}")]
 }
 
-fn table(rows: &Rows<'_>, groups: &[(String, &Line)]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic);
+fn table(rows: &Rows<'_>, groups: &[(String, &Line)]) -> Columns {
     let fixed = SIZE_HEADINGS.map(str::to_owned);
-    table.set_header(fixed.into_iter().chain(groups.iter().flat_map(|(names, _)| headings(rows, names))));
+    let headings = fixed.into_iter().chain(groups.iter().flat_map(|(names, _)| headings(rows, names)));
+    let mut table = Columns::new(headings).words([2]).padded(0, GAP - 1);
     for &blocks in &rows.sizes {
         let of_group = |(_, line): &(String, &Line)| rows.cells(line, blocks);
-        table.add_row(rows.size(blocks).into_iter().chain(groups.iter().flat_map(of_group)));
-    }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, GAP - 1));
-        if index != 2 {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        table.row(rows.size(blocks).into_iter().chain(groups.iter().flat_map(of_group)));
     }
     table
 }

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
 use larder_daemon::units::HumanSize;
 use larder_trace::RequestKind;
 use serde::Serialize;
@@ -12,9 +11,8 @@ use super::latency::Percentiles;
 use super::layout::Changes;
 use super::run::{Ending, Pace};
 use super::tally::{Mismatch, OfKind, Tally};
+use crate::columns::Columns;
 use crate::number::{compact, grouped, time};
-
-const LINES: &str = "     ──            ";
 
 const HEADINGS: [&str; 11] = [
     "",
@@ -162,8 +160,7 @@ impl Report {
     pub fn text(&self, width: u16) -> String {
         let mut text = self.head();
         text.push('\n');
-        let table = self.table().set_width(width).to_string();
-        text.extend(table.lines().flat_map(|line| [line.trim_end(), "\n"]));
+        text.push_str(&self.table().text(width));
         let lines = [self.lateness(), self.changed(), self.checked()];
         lines.into_iter().flatten().for_each(|line| text += &format!("\n{line}\n"));
         text
@@ -188,17 +185,14 @@ impl Report {
         )
     }
 
-    fn table(&self) -> Table {
-        let mut table = Table::new();
-        table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_header(HEADINGS);
+    fn table(&self) -> Columns {
+        let mut table = Columns::new(HEADINGS).words([0]);
         for (kind, name) in KINDS {
             let told = self.of(kind);
             if told.requests > 0 {
-                table.add_row(Self::row(name, told));
+                table.row(Self::row(name, told));
             }
         }
-        table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         table
     }
 

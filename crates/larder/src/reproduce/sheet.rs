@@ -1,9 +1,6 @@
 //! A table of an experiment, as text and as Markdown.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
-
-/// No lines but the one below the headings.
-const LINES: &str = "     ──            ";
+use crate::columns::Columns;
 
 /// Rows of cells below headings.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,19 +31,9 @@ impl Sheet {
 
     /// As text, in lines of at most `width` columns where the words allow it.
     pub fn text(&self, width: u16) -> String {
-        let mut table = Table::new();
-        table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-        table.set_header(&self.headings);
-        table.add_rows(&self.rows);
-        for (index, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((0, 1));
-            if index >= self.words {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        let table = table.to_string();
-        let lines = table.lines().flat_map(|line| [line.trim_end(), "\n"]);
-        format!("{}\n{}", wrapped(&self.caption, width), lines.collect::<String>())
+        let mut table = Columns::new(&self.headings).words(0..self.words).padded(0, 1);
+        self.rows.iter().for_each(|row| table.row(row));
+        format!("{}\n{}", wrapped(&self.caption, width), table.text(width))
     }
 
     /// As Markdown; what is marked with a `*` is bold.

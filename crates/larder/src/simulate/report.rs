@@ -2,16 +2,13 @@
 
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
 use larder_daemon::units::HumanSize;
 use larder_policy::spec::joined;
 use larder_sim::RunResult;
 
+use crate::columns::Columns;
 use crate::head::Head;
 use crate::number::{compact, percent};
-
-/// No lines but the one below the headings.
-const LINES: &str = "     ──            ";
 
 const HEADINGS: [&str; 11] = [
     "size",
@@ -34,10 +31,9 @@ const WORDS: [usize; 1] = [2];
 pub fn render(head: &Head<'_>, runs: &[RunResult], width: u16) -> String {
     let mut text = head.to_string();
     for runs in runs.chunk_by(|a, b| a.write_policy == b.write_policy) {
-        let table = table(runs).set_width(width).to_string();
         // Writing to a String cannot fail.
         let _ = writeln!(text, "\nwrite policy {}", runs[0].write_policy);
-        text.extend(table.lines().flat_map(|line| [line.trim_end(), "\n"]));
+        text.push_str(&table(runs).text(width));
     }
     let size = HumanSize(head.block.bytes().into());
     let _ = writeln!(
@@ -52,18 +48,10 @@ pub fn caching(run: &RunResult) -> String {
     joined(&run.policy, &run.admission)
 }
 
-fn table(runs: &[RunResult]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(HEADINGS);
+fn table(runs: &[RunResult]) -> Columns {
+    let mut table = Columns::new(HEADINGS).words(WORDS).padded(0, 1);
     for runs in runs.chunk_by(|a, b| a.cache_bytes == b.cache_bytes) {
-        table.add_rows(of_one_size(runs));
-    }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 1));
-        if !WORDS.contains(&index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        of_one_size(runs).into_iter().for_each(|row| table.row(row));
     }
     table
 }

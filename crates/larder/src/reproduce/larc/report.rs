@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
 use larder_daemon::units::HumanSize;
 use larder_policy::spec::{AdmissionSpec, PolicySpec};
 
@@ -11,13 +10,11 @@ use super::claims::{Claim, Finding};
 use super::evidence::{HIT_RATIO_MIN, is_useful};
 use super::percent::{digits, percent, short, signed};
 use super::study::{BLOCK, Counted, Point, Study, Tally};
+use crate::columns::Columns;
 use crate::number::{compact, grouped};
 
 /// The paper.
 pub const PAPER: &str = "Huang, Wei, Chen, Chen, Feng: \"Improving Flash-based Disk Cache with Lazy Adaptive Replacement\", MSST 2013";
-
-/// No lines but the one below the headings.
-const LINES: &str = "     ──            ";
 
 /// The policies whose SSD writes and intervals are shown.
 const SHOWN: [PolicySpec; 3] = [PolicySpec::Lru, PolicySpec::Arc, PolicySpec::Larc];
@@ -41,7 +38,7 @@ impl Report<'_> {
         }
         // Writing to a String cannot fail.
         let _ = writeln!(text, "\nThe paper's claims, and these {} workloads", self.studies.len());
-        put(&mut text, claims(&self.claims), width);
+        put(&mut text, &claims(&self.claims), width);
         text
     }
 
@@ -81,7 +78,7 @@ fn study(study: &Study, width: u16) -> String {
         [(Counted::Whole, "whole trace, caches empty at first"), (Counted::Half, "second half")]
     {
         let _ = writeln!(text, "\n{}, {title}:", study.workload.name);
-        put(&mut text, points(study.points(counted), summary.footprint_blocks), width);
+        put(&mut text, &points(study.points(counted), summary.footprint_blocks), width);
     }
     if let Some(change) = &study.change {
         text.push_str(&self::change(change, width));
@@ -89,7 +86,7 @@ fn study(study: &Study, width: u16) -> String {
     text
 }
 
-fn points(points: &[Point], footprint_blocks: u64) -> Table {
+fn points(points: &[Point], footprint_blocks: u64) -> Columns {
     let policies: Vec<_> =
         points.first().into_iter().flat_map(|point| &point.outcomes).map(|o| title(o.policy)).collect();
     let mut headings = ["cache", "of foot-\nprint"].map(String::from).to_vec();
@@ -97,11 +94,11 @@ fn points(points: &[Point], footprint_blocks: u64) -> Table {
     headings.extend(group("gain, %", &["vs LRU", "vs ARC"]));
     headings.extend(group("W, blocks", &["LRU", "ARC", "LARC"]));
     headings.push("saved\n%".into());
-    let mut table = table(headings);
+    let mut table = numbers(headings);
     for point in points {
-        table.add_row(row(point, footprint_blocks));
+        table.row(row(point, footprint_blocks));
     }
-    flush_right(table)
+    table
 }
 
 /// The headings of neighbouring columns: what they are in common stands above the first.
@@ -129,18 +126,18 @@ fn change(change: &Change, width: u16) -> String {
         HumanSize(bytes),
         grouped(change.every)
     );
-    put(&mut text, intervals(change), width);
+    put(&mut text, &intervals(change), width);
     text.push('\n');
-    put(&mut text, responses(change), width);
+    put(&mut text, &responses(change), width);
     text
 }
 
-fn intervals(change: &Change) -> Table {
+fn intervals(change: &Change) -> Columns {
     let names = SHOWN.map(title);
     let mut headings = vec!["from access\n(change at 0)".to_owned()];
     headings.extend(group("hits, %", &names));
     headings.extend(group("replaced, %", &names));
-    let mut table = table(headings);
+    let mut table = numbers(headings);
     for at in change.around() {
         let tally = |policy| {
             change.series.iter().find(|(of, _)| *of == policy).and_then(|(_, series)| series.get(at))
@@ -150,36 +147,36 @@ fn intervals(change: &Change) -> Table {
         };
         let (from, sign) = if at < change.at { (change.at - at, "-") } else { (at - change.at, "") };
         let from = format!("{sign}{}", grouped(from as u64 * change.every));
-        table.add_row([vec![from], cells(Tally::hit_ratio), cells(Tally::replacement_rate)].concat());
+        table.row([vec![from], cells(Tally::hit_ratio), cells(Tally::replacement_rate)].concat());
     }
-    flush_right(table)
+    table
 }
 
-fn responses(change: &Change) -> Table {
+fn responses(change: &Change) -> Columns {
     let levels = ["before", "after", "end"].map(|level| format!("hits, %\n{level}"));
     let back = ["before", "the end"].map(|level| format!("accesses until at nine\ntenths of {level}"));
-    let mut table = table([&["".to_owned()][..], &levels, &back].concat());
+    let mut table = numbers([&["".to_owned()][..], &levels, &back].concat());
     for policy in SHOWN {
         let Response { before, after, end, back_after, settled_after, .. } = change.response(policy);
         let levels = [before, after, end].map(|tally| digits(tally.hit_ratio()));
         let back = [back_after, settled_after].map(|accesses| accesses.map_or("never".into(), grouped));
-        table.add_row([&[title(policy)][..], &levels, &back].concat());
+        table.row([&[title(policy)][..], &levels, &back].concat());
     }
-    flush_right(table)
+    table
 }
 
-fn claims(claims: &[Claim]) -> Table {
+fn claims(claims: &[Claim]) -> Columns {
     let headings = ["claim", "paper", "counted", "here (workload, cache)", "verdict"];
-    let mut table = table(headings.map(String::from).to_vec());
+    let mut table = Columns::new(headings).words(0..headings.len());
     for claim in claims {
         let told = |finding: &Finding| {
             [finding.here.clone(), format!("{}: {}", finding.verdict.as_str(), finding.because)]
         };
         let whole = [claim.text, claim.paper, "whole"].map(String::from);
-        table.add_row([&whole[..], &told(&claim.whole)].concat());
+        table.row([&whole[..], &told(&claim.whole)].concat());
         if let Some(half) = &claim.half {
             let blank = ["", "", "2nd half"].map(String::from);
-            table.add_row([&blank[..], &told(half)].concat());
+            table.row([&blank[..], &told(half)].concat());
         }
     }
     table
@@ -193,22 +190,10 @@ pub fn title(policy: PolicySpec) -> String {
     }
 }
 
-fn table(headings: Vec<String>) -> Table {
-    let mut table = Table::new();
-    table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(headings);
-    table
+fn numbers(headings: Vec<String>) -> Columns {
+    Columns::new(headings).padded(1, 0)
 }
 
-fn flush_right(mut table: Table) -> Table {
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-        column.set_padding((1, 0));
-    }
-    table
-}
-
-fn put(text: &mut String, mut table: Table, width: u16) {
-    let table = table.set_width(width).to_string();
-    text.extend(table.lines().flat_map(|line| [line.trim_end(), "\n"]));
+fn put(text: &mut String, table: &Columns, width: u16) {
+    text.push_str(&table.text(width));
 }

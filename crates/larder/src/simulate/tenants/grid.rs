@@ -1,8 +1,6 @@
 //! Tables of text without lines but the one below the headings.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
-
-const LINES: &str = "     ──            ";
+use crate::columns::Columns;
 
 /// A table of at most `width` columns where the words allow it; the columns `words` are flush left, the others flush right.
 pub fn table<const N: usize>(
@@ -11,17 +9,9 @@ pub fn table<const N: usize>(
     words: &[usize],
     width: u16,
 ) -> String {
-    let mut table = Table::new();
-    table.load_preset(LINES).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-    table.set_header(headings);
-    table.add_rows(rows);
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 1));
-        if !words.contains(&index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table.to_string().lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+    let mut table = Columns::new(headings).words(words.iter().copied()).padded(0, 1);
+    rows.into_iter().for_each(|row| table.row(row));
+    table.text(width)
 }
 
 /// The cells of a column with a `*` behind each that is best, unless all are. Equal texts are equally good.
