@@ -10,8 +10,12 @@
 //! The paper hands the problem to MATLAB's `fmincon`, on the grounds that it is convex; a step function is not. Here
 //! it is solved as what it is ([`crate::division`]). As in Algorithm 4, whose objective includes the unused space, the
 //! cache is then used up: what brings no hits by the last epoch's curves is shared out equally below the wishes.
+//!
+//! The paper trusts the curves. [`CorrectedEci`], which the daemon runs, does not where they are wrong (`corrected`).
 
-use larder_locality::EpochFindings;
+mod corrected;
+
+use larder_locality::{ClassCounts, EpochFindings};
 
 use crate::bounds::bounds;
 use crate::division::divide;
@@ -22,6 +26,8 @@ use crate::{
     AllocError, Allocator, Constraints, Decision, Findings, Mode, Prediction, Profile, Tenant, WritePolicy,
     write_policy,
 };
+
+pub use corrected::CorrectedEci;
 
 /// ECI-Cache's allocator.
 ///
@@ -58,17 +64,9 @@ impl Allocator for Eci {
         let sizes = Sizes::of(tenants, constraints);
         let quotas = match sizes.fit() {
             true => sizes.wanted.clone(),
-            false => sizes.least_latency(tenants),
+            false => sizes.least_latency(tenants, |_| 1.0),
         };
-        let decide = |(at, tenant): (usize, &Tenant<'_>)| {
-            let (write, policy_words) = write_policy::choose(tenant, constraints);
-            let reason = format!("{}; {policy_words}", sizes.words(at, tenant, quotas[at]));
-            let mode = Mode { write, ..tenant.mode };
-            let predicted = tenant.found().map(|found| predict(found, write, quotas[at]));
-            // A quota is no larger than the cache.
-            Decision { quota_blocks: quotas[at] as u32, mode, predicted, reason }
-        };
-        Ok(tenants.iter().enumerate().map(decide).collect())
+        Ok(sizes.decisions(tenants, constraints, &quotas))
     }
 }
 
@@ -100,14 +98,30 @@ impl Sizes {
     }
 
     /// `calculateEffSize`: the sizes with the least total latency that fill the cache.
-    fn least_latency(&self, tenants: &[Tenant<'_>]) -> Vec<u64> {
+    ///
+    /// `weight` says by tenant how much its hits count, 2 at most.
+    fn least_latency(&self, tenants: &[Tenant<'_>], weight: impl Fn(usize) -> f64) -> Vec<u64> {
         let budget = self.cache - self.least.iter().sum::<u64>();
-        let choices: Vec<_> =
-            (0..tenants.len()).map(|at| choices(&tenants[at], self.least[at], self.wanted[at])).collect();
+        let choices: Vec<_> = (0..tenants.len())
+            .map(|at| choices(&tenants[at], self.least[at], self.wanted[at], weight(at)))
+            .collect();
         let above = divide(&choices, budget);
         let mut quotas: Vec<_> = self.least.iter().zip(&above).map(|(least, above)| least + above).collect();
         share_out(budget - above.iter().sum::<u64>(), &mut quotas, &self.wanted);
         quotas
+    }
+
+    /// What follows of these sizes.
+    fn decisions(&self, tenants: &[Tenant<'_>], constraints: &Constraints, quotas: &[u64]) -> Vec<Decision> {
+        let decide = |(at, tenant): (usize, &Tenant<'_>)| {
+            let (write, policy_words) = write_policy::choose(tenant, constraints);
+            let reason = format!("{}; {policy_words}", self.words(at, tenant, quotas[at]));
+            let mode = Mode { write, ..tenant.mode };
+            let predicted = tenant.found().map(|found| predict(found, write, quotas[at]));
+            // A quota is no larger than the cache.
+            Decision { quota_blocks: quotas[at] as u32, mode, predicted, reason }
+        };
+        tenants.iter().enumerate().map(decide).collect()
     }
 
     /// Why a tenant gets `quota` blocks.
@@ -155,8 +169,8 @@ impl Sizes {
 /// and `WAW` of those that cache writes; here reads that miss for want of room are added to `CR`.
 fn predict(found: &Findings, write: WritePolicy, quota: u64) -> Prediction {
     let (classes, latencies) = (&found.epoch.classes, &found.latencies);
-    let (reads, writes) = (classes.cr + classes.useful(), classes.cw + classes.war + classes.waw);
-    let read_share = if reads + writes > 0 { reads as f64 / (reads + writes) as f64 } else { 0.0 };
+    let (reads, writes) = accesses(classes);
+    let read_share = read_share(classes);
     let t_ssd = latencies.read_hit;
     let t_hdd = read_share * latencies.read_miss + (1.0 - read_share) * latencies.backing_write;
 
@@ -172,12 +186,25 @@ fn predict(found: &Findings, write: WritePolicy, quota: u64) -> Prediction {
     }
 }
 
-/// What a tenant can get above its minimum, up to its wish: the steps of its hit curve.
-fn choices(tenant: &Tenant<'_>, least: u64, wanted: u64) -> Vec<Choice> {
+/// Reads and writes of blocks.
+fn accesses(classes: &ClassCounts) -> (u64, u64) {
+    (classes.cr + classes.useful(), classes.cw + classes.war + classes.waw)
+}
+
+/// The share of the accesses that are reads.
+fn read_share(classes: &ClassCounts) -> f64 {
+    let (reads, writes) = accesses(classes);
+    if reads + writes > 0 { reads as f64 / (reads + writes) as f64 } else { 0.0 }
+}
+
+/// What a tenant can get above its minimum, up to its wish: the steps of its hit curve, each hit counting so much.
+fn choices(tenant: &Tenant<'_>, least: u64, wanted: u64, weight: f64) -> Vec<Choice> {
     let Some(findings) = tenant.active() else { return vec![Choice::NOTHING] };
     let curve = findings.hit_curve();
     let accesses = u128::from(curve.accesses());
-    let gain = |hits: u64| (u128::from(hits).min(accesses) * u128::from(GAIN_UNIT) / accesses) as u64;
+    // A share of the accesses in whole numbers, which no rounding makes fall.
+    let unit = (weight * GAIN_UNIT as f64) as u128;
+    let gain = |hits: u64| (u128::from(hits).min(accesses) * unit / accesses) as u64;
     let floor = gain(curve.hits(least));
     let mut choices = vec![Choice::NOTHING];
     for &(blocks, hits) in curve.steps().iter().filter(|step| least < step.0 && step.0 <= wanted) {

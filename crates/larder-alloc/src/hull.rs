@@ -5,7 +5,7 @@
 pub(crate) struct Choice {
     /// Blocks beyond the minimum; below 2^32.
     pub(crate) blocks: u64,
-    /// What they bring beyond what the minimum brings: a hit ratio in units of [`GAIN_UNIT`]; at most that.
+    /// What they bring beyond what the minimum brings: a hit ratio in units of [`GAIN_UNIT`]; at most twice that, where it is corrected.
     pub(crate) gain: u64,
 }
 

@@ -196,7 +196,7 @@ impl AllocatorChoice {
         match self {
             Self::Larder => Box::<larder_alloc::Larder>::default(),
             Self::Centaur => Box::<larder_alloc::Centaur>::default(),
-            Self::Eci => Box::new(larder_alloc::Eci),
+            Self::Eci => Box::<larder_alloc::CorrectedEci>::default(),
             Self::Scave => Box::<larder_alloc::Scave>::default(),
             Self::Wss => Box::new(larder_alloc::Wss),
             Self::Unified => Box::new(larder_alloc::Unified),

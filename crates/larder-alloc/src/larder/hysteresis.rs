@@ -13,7 +13,8 @@
 
 use larder_locality::EpochFindings;
 
-use super::memory::{Known, held_blocks};
+use super::memory::Known;
+use crate::correction::held_blocks;
 use crate::menu::{Point, Way};
 use crate::{Constraints, Mode, Tenant};
 

@@ -3,15 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::choices::points;
+use crate::correction::{Correction, held_blocks};
 use crate::menu::Menu;
 use crate::{Choice, Constraints, Findings, Tenant};
 
 /// What a tenant did before counts so much less after every epoch in which it did nothing.
 const FADE: f64 = 0.5;
-/// The part of a new correction that is taken over at once.
-const LEARNING: f64 = 0.5;
-/// How far measurements may correct the predictions, either way.
-const CORRECTION_MAX: f64 = 2.0;
 
 /// What is known of one tenant.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +21,8 @@ pub(super) struct Known {
     pub(super) seconds: f64,
     /// It has not been there for a whole epoch.
     pub(super) fresh: bool,
-    /// The measured latency as a multiple of what the curves alone predict; none where nothing was measured yet.
-    pub(super) correction: Option<f64>,
+    /// The measured latency as a multiple of what the curves alone predict.
+    pub(super) correction: Correction,
 }
 
 impl Known {
@@ -36,7 +33,7 @@ impl Known {
 
     /// The factor of its predicted latencies.
     pub(super) fn factor(&self) -> f64 {
-        self.correction.unwrap_or(1.0)
+        self.correction.factor()
     }
 
     /// Requests that miss, with what was chosen.
@@ -55,28 +52,17 @@ impl Known {
     fn learn(&mut self, tenant: &Tenant<'_>, findings: &Findings, constraints: &Constraints) {
         self.menu = Menu::of(findings, constraints.write_back);
         self.weight = 1.0;
-        let Some(ratio) = self.measured_by_predicted(tenant, findings) else { return };
-        let ratio = ratio.clamp(1.0 / CORRECTION_MAX, CORRECTION_MAX);
-        self.correction = Some(match self.correction {
-            Some(before) => before + LEARNING * (ratio - before),
-            None => ratio,
-        });
+        if let Some((measured, predicted)) = self.measured_and_predicted(tenant, findings) {
+            self.correction.learn(measured, predicted);
+        }
     }
 
-    /// How the latency of the epoch that ended compares with what its curves say of the partition that the tenant had.
-    fn measured_by_predicted(&self, tenant: &Tenant<'_>, findings: &Findings) -> Option<f64> {
+    /// The latency of the epoch that ended, and what its curves say of the partition that the tenant had.
+    fn measured_and_predicted(&self, tenant: &Tenant<'_>, findings: &Findings) -> Option<(f64, f64)> {
         let measured = findings.measured.mean_latency()?;
         let way = self.menu.ways.iter().find(|way| way.mode == tenant.mode)?;
-        let predicted = way.at(held_blocks(tenant)).latency;
-        (predicted > 0.0 && measured > 0.0).then(|| measured / predicted)
+        Some((measured, way.at(held_blocks(tenant)).latency))
     }
-}
-
-/// Blocks that the tenant holds of its quota; all of it where that is not known.
-pub(super) fn held_blocks(tenant: &Tenant<'_>) -> u64 {
-    let resident = tenant.findings.map_or(0, |findings| findings.usage.resident_blocks);
-    let held = if resident > 0 { resident.min(tenant.quota_blocks) } else { tenant.quota_blocks };
-    held.into()
 }
 
 /// What is known of all tenants, by name.

@@ -94,6 +94,8 @@ pub struct TenantsPlan {
     pub tenants: Vec<TenantPlan>,
     /// The allocator's name ([`larder_alloc::NAMES`]).
     pub allocator: String,
+    /// It is as the daemon runs it: sizes tenants by measurement while its predictions are wrong, where its paper does not have it so ([`larder_alloc::corrected`]).
+    pub corrected: bool,
     /// Bytes of the cache.
     pub cache_bytes: u64,
     /// What the cache is like.
@@ -130,6 +132,7 @@ impl TenantsPlan {
         Self {
             tenants,
             allocator: allocator.into(),
+            corrected: false,
             cache_bytes,
             caching: Caching::default(),
             ssd: DeviceSpec::NVME,

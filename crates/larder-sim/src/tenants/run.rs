@@ -105,8 +105,9 @@ impl<'a, S: Source> Run<'a, S> {
         plan: &'a TenantsPlan,
         sources: &[F],
     ) -> Result<Self, TenantsError<S::Error>> {
-        let allocator = larder_alloc::by_name(&plan.allocator)
-            .ok_or_else(|| TenantsError::UnknownAllocator(plan.allocator.clone()))?;
+        let named = if plan.corrected { larder_alloc::corrected } else { larder_alloc::by_name };
+        let allocator =
+            named(&plan.allocator).ok_or_else(|| TenantsError::UnknownAllocator(plan.allocator.clone()))?;
         let profile = setup::profile(plan, allocator.profile());
         if profile.epoch_seconds <= 0.0 || profile.epoch_seconds.is_nan() {
             return Err(TenantsError::EmptyEpoch);

@@ -107,6 +107,7 @@ fn plans(
         for allocator in options::allocators(&options.division.allocator) {
             let common = Common { limit: options.limit, seed: options.seed, caching };
             plans.push(TenantsPlan {
+                corrected: options.division.corrected,
                 budget,
                 ..plan(workload, &options.arrivals, &options.machine, &allocator, cache_bytes, common)
             });

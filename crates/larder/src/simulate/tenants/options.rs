@@ -99,6 +99,9 @@ pub struct Division {
     /// Let the SSD be written so much in the whole run.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub ssd_write_budget: Option<u64>,
+    /// Size a tenant by measurement while predictions for it are wrong by more than 10 %, as the daemon does, also where an allocator's paper does not (eci).
+    #[arg(long)]
+    pub corrected: bool,
     /// Tell the reasons of decisions in full, however many there are.
     #[arg(long)]
     pub reasons: bool,
@@ -138,7 +141,7 @@ pub fn of_a_run(budget: WriteBudget, seconds: Option<f64>) -> WriteBudget {
 }
 
 /// Options that mean something only where tenants share the cache.
-const WITH_TENANTS: [&str; 20] = [
+const WITH_TENANTS: [&str; 21] = [
     "settings",
     "closed",
     "rate",
@@ -158,6 +161,7 @@ const WITH_TENANTS: [&str; 20] = [
     "tbw",
     "years",
     "ssd_write_budget",
+    "corrected",
     "reasons",
 ];
 
