@@ -2,7 +2,7 @@
 
 use larder_alloc::WritePolicy;
 use larder_alloc::control::Limit;
-use larder_engine::Sharing;
+use larder_engine::{Sharing, Watermarks};
 use larder_policy::spec::CachingSpec;
 
 use crate::epoch::{Report, SsdSpending, Standing};
@@ -58,6 +58,8 @@ impl Step {
 pub struct Arrangement {
     /// Partitions lend each other what they do not use.
     pub lending: bool,
+    /// A cleaner keeps blocks free.
+    pub watermarks: Option<Watermarks>,
     /// Tenants share a partition: of so many blocks on the whole host, of which each reactor's tenants have a part for their number.
     pub sharing: Sharing,
     /// It is watched which blocks are hit.

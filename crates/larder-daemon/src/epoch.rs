@@ -13,7 +13,7 @@ use larder_alloc::{
     AllocError, Allocator, CacheUse, ConfiguredPolicy, Decision, Goals, Latencies, Layout, Measured,
     Objective, Profile, Static,
 };
-use larder_engine::Sharing;
+use larder_engine::{Sharing, Watermarks};
 use larder_locality::{Op, Sampling, block_keys, blocks_of};
 use larder_policy::spec::CachingSpec;
 
@@ -459,10 +459,20 @@ impl EpochLoop {
             Layout::Partitioned | Layout::Lending | Layout::Pooled { .. } => Sharing::Off,
         };
         Arrangement {
-            lending: matches!(profile.layout, Layout::Lending | Layout::Pooled { .. }),
+            lending: profile.layout == Layout::Lending,
+            watermarks: self.watermarks(),
             sharing,
             watches_hits: self.control.needs().effective,
             stream_bypass: profile.bypass_sequential_bytes,
+        }
+    }
+
+    /// Where a cleaner keeps blocks free: when it begins, and when it ends.
+    fn watermarks(&self) -> Option<Watermarks> {
+        let blocks = |share: f64| (f64::from(self.config.cache_blocks) * share).ceil() as u32;
+        match self.control.profile().layout {
+            Layout::Pooled { low, high } => Some(Watermarks { low: blocks(low), high: blocks(high) }),
+            _ => None,
         }
     }
 

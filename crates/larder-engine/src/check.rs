@@ -65,6 +65,7 @@ impl Engine {
         for (at, tenant) in self.tenants.iter().enumerate() {
             assert_eq!(tenant.held, held[at], "tenant {at}'s slots are counted");
         }
+        assert_eq!(self.held_blocks, held.iter().sum::<u32>(), "the slots of all tenants are counted");
     }
 
     /// An entry is in a partition that is in use.

@@ -48,6 +48,7 @@ mod order;
 mod out;
 mod partition;
 mod partitions;
+mod pooled;
 mod range;
 mod read;
 mod request;
@@ -69,6 +70,7 @@ pub use clean::{DirtyLimits, Drain};
 pub use durable::recover_planted;
 pub use durable::{GrowError, JoinError, OpenError, Planted, Sums};
 pub use larder_policy::spec::CachingSpec;
+pub use pooled::Watermarks;
 pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};
 pub use resume::{Resumed, SessionMark};
 pub use sharing::Sharing;
@@ -88,6 +90,7 @@ use ops::{Op, StagedRead};
 use order::Order;
 use out::Out;
 use partitions::{PartitionId, Partitions};
+use pooled::PoolCleaner;
 use request::{Guest, Part};
 use slab::Slab;
 use slow::SlowCache;
@@ -224,6 +227,10 @@ pub struct Engine {
     lending: bool,
     /// Whether tenants share a partition.
     sharing: Sharing,
+    /// Slots that all tenants hold.
+    held_blocks: u32,
+    /// What keeps blocks free, where anything does.
+    pool_cleaner: Option<PoolCleaner>,
     /// Blocks that all tenants may hold together where they share a partition, and those of all that are dirty.
     shared_quota: u64,
     dirty: u32,
@@ -280,6 +287,8 @@ impl Engine {
             short_of_slots: Vec::new(),
             lending: false,
             sharing: Sharing::Off,
+            held_blocks: 0,
+            pool_cleaner: None,
             shared_quota: 0,
             dirty: 0,
             stream_bypass: None,

@@ -275,6 +275,7 @@ impl Engine {
         if self.spills(home) && self.partitions[home].is_full() && !self.spill_one(home) {
             return None;
         }
+        self.keep_some_free();
         if self.partitions[home].is_full() || !self.have_free_slot() {
             self.evict_for(home);
             self.free_ahead(home);
@@ -301,7 +302,7 @@ impl Engine {
             None => self.add_entry(home, key, slot, state),
         };
         let tenant = self.tenant_of(key.volume);
-        self.tenants[tenant].held += 1;
+        self.count_held(tenant);
         let (partition, mut nodes, _) = self.parts_of(home);
         partition.replacement.insert(&mut nodes, entry, ghost.is_some());
         self.forget(home, FORGET);
@@ -315,7 +316,7 @@ impl Engine {
         let spilled = self.spills(home) && self.partitions[home].is_full();
         let at = if spilled { PartitionId::COMMON } else { home };
         let entry = self.add_entry(at, key, slot, state);
-        self.tenants[tenant].held += 1;
+        self.count_held(tenant);
         let (partition, mut nodes, _) = self.parts_of(at);
         partition.replacement.insert(&mut nodes, entry, false);
         self.tell_mover_kept(key);
@@ -326,6 +327,18 @@ impl Engine {
         let home = self.home(self.tenant_of(volume));
         let spare = self.spills(home) && !self.partitions[PartitionId::COMMON].is_full();
         self.is_lending() || spare || !self.partitions[home].is_full()
+    }
+
+    /// A tenant holds a slot more.
+    fn count_held(&mut self, tenant: usize) {
+        self.tenants[tenant].held += 1;
+        self.held_blocks += 1;
+    }
+
+    /// A tenant holds a slot less.
+    fn count_left(&mut self, tenant: usize) {
+        self.tenants[tenant].held -= 1;
+        self.held_blocks -= 1;
     }
 
     fn add_entry(&mut self, at: PartitionId, key: BlockKey, slot: u32, state: State) -> EntryId {
@@ -398,7 +411,9 @@ impl Engine {
             self.tell_mover_gone(key);
         }
         let tenant = self.tenant_of(key.volume);
-        self.tenants[tenant].held -= u32::from(state != State::Ghost);
+        if state != State::Ghost {
+            self.count_left(tenant);
+        }
         let slot = self.store.remove(entry);
         if state != State::Ghost && self.may_reuse(key, slot) {
             self.free_slots.push(slot);
@@ -469,7 +484,7 @@ impl Engine {
             self.tell_mover_gone(key);
         }
         let tenant = self.tenant_of(key.volume);
-        self.tenants[tenant].held -= 1;
+        self.count_left(tenant);
         let slot = match out.ghost {
             true => self.store.make_ghost(out.handle),
             false => self.store.remove(out.handle),

@@ -7,7 +7,7 @@ use crate::{Backing, CacheDevice, SharedPool, sys};
 use larder_engine::format::{Recovered, Volume};
 use larder_engine::{
     CachingSpec, DirtyLimits, GrowError, JoinError, OpenError, Resumed, Sharing, TenantId, VolumeId,
-    WriteLimit, WritePolicy,
+    Watermarks, WriteLimit, WritePolicy,
 };
 use std::collections::VecDeque;
 use std::fs::File;
@@ -81,6 +81,7 @@ pub(crate) enum PartitionCommand {
     WritePolicy { tenant: TenantId, policy: WritePolicy },
     Caching { tenant: TenantId, caching: CachingSpec },
     Lending(bool),
+    Watermarks(Option<Watermarks>),
     Sharing(Sharing),
     StreamBypass(Option<u64>),
     WatchHits(bool),
@@ -288,6 +289,11 @@ impl<C> Handle<C> {
     /// Have the reactor's tenants lend each other what they do not use ([`larder_engine::Engine::set_lending`]). Only one that has the whole cache device may.
     pub fn set_lending(&self, lending: bool) -> Result<(), HandleError> {
         self.partitions(PartitionCommand::Lending(lending))
+    }
+
+    /// Have a cleaner keep blocks free ([`larder_engine::Engine::set_watermarks`]), or no longer. Only a reactor that has the whole cache device may.
+    pub fn set_watermarks(&self, watermarks: Option<Watermarks>) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::Watermarks(watermarks))
     }
 
     /// Have the reactor's tenants share a partition, or no longer ([`larder_engine::Engine::set_sharing`]). Tenants of other reactors share theirs. Takes the reactor some

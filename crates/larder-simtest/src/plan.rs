@@ -2,7 +2,7 @@
 
 use crate::fault::{Fault, Faults};
 use larder_engine::format::Shape;
-use larder_engine::{CachingSpec, DirtyLimits, Planted, SECTOR_BYTES, Sharing, WritePolicy};
+use larder_engine::{CachingSpec, DirtyLimits, Planted, SECTOR_BYTES, Sharing, Watermarks, WritePolicy};
 use larder_io::sim::{FaultModel, Rng};
 
 /// The write policies that histories use.
@@ -82,6 +82,10 @@ pub struct Plan {
     pub holds_back: bool,
     /// Partitions lend each other what they do not use, from few slots. Whether they do, and how they are run, changes in the history.
     pub lending: bool,
+    /// A cleaner keeps blocks free, of those that there are at the start. Whether it does changes in the history.
+    pub pooled: bool,
+    /// When it begins and ends now.
+    pub watermarks: Option<Watermarks>,
     /// Whether tenants share a partition, and how, changes in the history.
     pub shares: bool,
     /// How they share one now.
@@ -124,6 +128,9 @@ impl Plan {
         let (backing, cache) = models(&mut rng, faults, holds_back);
         let limited = Rng::new(seed ^ 0x6c69_6d69).below(4) == 0;
         let lending = Rng::new(seed ^ 0x6c65_6e64).below(4) == 0;
+        let mut pool = Rng::new(seed ^ 0x706f_6f6c);
+        let pooled = pool.below(4) == 0;
+        let watermarks = if pooled { any_watermarks(&mut pool, shape.slots) } else { None };
         let mut shared = Rng::new(seed ^ 0x7368_6172);
         let shares = shared.below(4) == 0;
         let sharing = if shares { any_sharing(&mut shared, wide) } else { Sharing::Off };
@@ -137,6 +144,8 @@ impl Plan {
             cache,
             holds_back,
             lending,
+            pooled,
+            watermarks,
             shares,
             sharing,
             limited,
@@ -166,6 +175,13 @@ impl Tenant {
 pub fn any_caching(rng: &mut Rng) -> CachingSpec {
     let caching = CACHING[rng.below(CACHING.len() as u64) as usize];
     caching.parse().expect("the names are known")
+}
+
+/// Watermarks by chance, near what tenants hold, or none: few of the slots are ever used.
+pub fn any_watermarks(rng: &mut Rng, slots: u32) -> Option<Watermarks> {
+    let low = slots - 1 - rng.below(30) as u32;
+    let high = (low + 1 + rng.below(12) as u32).min(slots);
+    (rng.below(4) > 0).then_some(Watermarks { low, high })
 }
 
 /// A way to share a partition by chance.

@@ -150,6 +150,10 @@ impl World {
                 self.count(Fault::Change);
                 self.set_lending(lending);
             }
+            Act::Watermarks(watermarks) => {
+                self.count(Fault::Change);
+                self.set_watermarks(watermarks);
+            }
             Act::Mover { tenant, moves } => {
                 self.count(Fault::Change);
                 self.set_mover(tenant, moves);

@@ -4,8 +4,8 @@
 //! how the engine takes it.
 
 use crate::fault::{Fault, Faults};
-use crate::plan::{Plan, any_caching, any_policy, any_quota, any_sharing, disk_bytes};
-use larder_engine::{CachingSpec, RequestKind, Sharing, WritePolicy};
+use crate::plan::{Plan, any_caching, any_policy, any_quota, any_sharing, any_watermarks, disk_bytes};
+use larder_engine::{CachingSpec, RequestKind, Sharing, Watermarks, WritePolicy};
 use larder_io::sim::{FaultKind, Rng};
 
 /// Lives that a script has at most.
@@ -57,6 +57,8 @@ pub enum Act {
     },
     /// Partitions lend each other what they do not use, or no longer.
     Lending(bool),
+    /// A cleaner keeps so many blocks free, or none does any more.
+    Watermarks(Option<Watermarks>),
     /// A mover fills a tenant's partition, or every miss.
     Mover {
         /// Its number.
@@ -387,6 +389,15 @@ impl Writer<'_> {
                 3 => Act::Mover { tenant, moves: self.rng.below(3) > 0 },
                 4 | 5 => Act::MoveIn,
                 _ => Act::Caching { tenant, caching: any_caching(&mut self.rng) },
+            };
+        }
+        if self.plan.pooled && self.rng.below(3) == 0 {
+            let watermarks = any_watermarks(&mut self.rng, self.plan.shape.slots);
+            return if self.rng.below(2) == 0 {
+                Act::Watermarks(watermarks)
+            } else {
+                // Beyond what there is: whoever comes takes what is free.
+                Act::Quota { tenant, blocks: self.plan.shape.slots }
             };
         }
         if self.plan.shares && self.rng.below(2) == 0 {

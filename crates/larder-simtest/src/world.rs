@@ -16,7 +16,7 @@ use come_and_go::Leaving;
 use larder_engine::format::{Layout, Superblock, Uuid, format};
 use larder_engine::{
     CachingSpec, DeviceOp, EngineConfig, Request, SECTOR_BYTES, Sharing, TenantId, TenantStats, VolumeId,
-    WriteLimit, WritePolicy,
+    Watermarks, WriteLimit, WritePolicy,
 };
 use larder_io::sim::{
     Digest, FIRST, FaultModel, HostConfig, Oracle, Prefix, Rng, SimDevice, SimHost, Survivors, stamp,
@@ -305,6 +305,12 @@ impl World {
         self.plan.lending = lending;
         self.host.set_lending(lending);
         self.trim();
+    }
+
+    /// Have a cleaner keep blocks free, or no longer.
+    pub fn set_watermarks(&mut self, watermarks: Option<Watermarks>) {
+        self.plan.watermarks = watermarks;
+        self.host.set_watermarks(watermarks);
     }
 
     /// Have tenants share a partition, or no longer.

@@ -264,9 +264,14 @@ fn tenants_that_share_are_told_so_and_keep_what_they_held_when_they_no_longer_do
     let seen = quotas(&epochs);
     assert!(seen[0] >= 150 && seen[1] >= 700 && seen.iter().sum::<u32>() <= 1000, "{seen:?}");
     assert!(epochs.standings()[1].decision.reason.ends_with("decision of larder: it held 700"));
+    epochs.switch(allocator("scave"), hour, 3603.5, &[held(150), held(700)]).expect("fits");
+    let pooled = Some(Watermarks { low: 10, high: 50 });
+    assert_eq!((epochs.arrangement().watermarks, epochs.arrangement().lending), (pooled, false));
+    epochs.decide(3604.5, 1.0, &[held(150), held(700)]).expect("decides");
+    assert_eq!(quotas(&epochs), [1000, 1000], "as long as 5 % are free, nobody is limited");
     // A newcomer's part is of what is divided.
-    epochs.switch(allocator("combined"), hour, 3604.0, &[]).expect("fits");
-    epochs.set_tenants(["t0", "t1", "t2"].map(|name| tenant(name, None)).to_vec(), 3605.0).expect("fits");
+    epochs.switch(allocator("combined"), hour, 3605.0, &[]).expect("fits");
+    epochs.set_tenants(["t0", "t1", "t2"].map(|name| tenant(name, None)).to_vec(), 3606.0).expect("fits");
     let seen = quotas(&epochs);
     assert!(seen[2] > 0 && seen.iter().sum::<u32>() <= 500, "{seen:?}");
 }

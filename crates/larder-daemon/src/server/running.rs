@@ -485,10 +485,13 @@ impl Actuator for ReactorActuator {
     }
 
     fn arrange(&mut self, arrangement: Arrangement) {
-        // One that lends must have the whole cache device.
-        let lending = arrangement.lending && self.reactors.len() == 1;
+        // One that lends must have the whole cache device, and so must one that keeps blocks free.
+        let whole = self.reactors.len() == 1;
+        let lending = arrangement.lending && whole;
+        let watermarks = arrangement.watermarks.filter(|_| whole);
         for (at, reactor) in self.reactors.iter().enumerate() {
             let told = reactor.set_lending(lending);
+            let told = told.and_then(|()| reactor.set_watermarks(watermarks));
             let sharing = placement::shared_on(at, &self.places, arrangement.sharing);
             let told = told.and_then(|()| reactor.set_sharing(sharing));
             let told = told.and_then(|()| reactor.set_stream_bypass(arrangement.stream_bypass));

@@ -65,12 +65,17 @@ impl Engine {
         }
     }
 
-    /// Slots that are freed cannot be used before a round has said so: see to it that some always are on their way.
-    pub(crate) fn free_ahead(&mut self, at: PartitionId) {
-        let Some(durable) = &mut self.durable else { return };
-        if self.free_slots.len() < FEW {
+    /// Where few slots are free, those that are on their way are wanted.
+    pub(crate) fn want_freed(&mut self) {
+        if let Some(durable) = self.durable.as_mut().filter(|_| self.free_slots.len() < FEW) {
             durable.want(1);
         }
+    }
+
+    /// Slots that are freed cannot be used before a round has said so: see to it that some always are on their way.
+    pub(crate) fn free_ahead(&mut self, at: PartitionId) {
+        self.want_freed();
+        let Some(durable) = &mut self.durable else { return };
         let quota = self.partitions[at].quota;
         let ahead = (quota / AHEAD_SHARE).min(AHEAD_MAX).max((quota / AHEAD_SHARE_SMALL).min(AHEAD_MIN));
         let missing = (ahead as usize).saturating_sub(self.free_slots.len() + durable.freeing());

@@ -32,6 +32,7 @@ impl<F: Frontend> Reactor<F> {
                 engine.set_lending(lending);
                 self.trim_due = true;
             }
+            PartitionCommand::Watermarks(watermarks) => engine.set_watermarks(watermarks),
             PartitionCommand::Sharing(sharing) => {
                 engine.set_sharing(sharing);
                 self.trim_due = true;

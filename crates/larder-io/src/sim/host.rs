@@ -9,8 +9,8 @@ use super::{Digest, FaultModel, Memory, Rng, SharedSlots, SimDevice};
 use larder_engine::format::Volume;
 use larder_engine::{
     Action, Buf, BufOwner, CachingSpec, DeviceOp, Engine, EngineConfig, IoError, OpId, OpKind, PART_BYTES,
-    Request, RequestId, RequestKind, SECTOR_BYTES, Sharing, Target, TenantId, VolumeId, WriteLimit,
-    WritePolicy,
+    Request, RequestId, RequestKind, SECTOR_BYTES, Sharing, Target, TenantId, VolumeId, Watermarks,
+    WriteLimit, WritePolicy,
 };
 use std::collections::BTreeMap;
 
@@ -179,6 +179,11 @@ impl SimHost {
     pub fn set_lending(&mut self, lending: bool) {
         self.engine.set_lending(lending);
         self.drain();
+    }
+
+    /// Have a cleaner keep blocks free, or no longer.
+    pub fn set_watermarks(&mut self, watermarks: Option<Watermarks>) {
+        self.engine.set_watermarks(watermarks);
     }
 
     /// Have a mover fill a tenant's partition, or every miss.

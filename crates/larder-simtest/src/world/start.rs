@@ -122,6 +122,7 @@ impl World {
         plant(&mut engine, self.plan.planted);
         engine.set_lending(self.plan.lending);
         engine.set_sharing(self.plan.sharing);
+        engine.set_watermarks(self.plan.watermarks);
         engine.set_stream_bypass(self.plan.lending.then_some(2 * self.plan.block_bytes()));
         for tenant in &self.plan.tenants {
             let id = engine.add_tenant(tenant.quota, tenant.policy);

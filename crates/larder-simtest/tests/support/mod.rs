@@ -32,6 +32,8 @@ pub fn plan(blocks: u64) -> Plan {
         cache: FaultModel::default(),
         holds_back: false,
         lending: false,
+        pooled: false,
+        watermarks: None,
         shares: false,
         sharing: Sharing::Off,
         limited: false,
