@@ -342,8 +342,13 @@ impl ControlLoop {
 
     /// When something is due: a decision, a look at the tenants' rates, or the begin of another period of the budget.
     pub fn due_seconds(&self) -> f64 {
+        self.decision_seconds().min(self.look_seconds())
+    }
+
+    /// When something other than a decision is due.
+    pub fn look_seconds(&self) -> f64 {
         let period_end = self.pace.as_ref().map_or(f64::INFINITY, Pace::period_end);
-        self.decision_seconds().min(self.look).min(period_end)
+        self.look.min(period_end)
     }
 
     /// True if a decision is due ([`Self::decide`]); otherwise [`Self::look`] does what is due.

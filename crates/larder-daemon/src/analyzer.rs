@@ -26,6 +26,7 @@ use crate::decisions::Record;
 use crate::epoch::explore::{ExploreError, ToldCurves, ToldWhatIf};
 use crate::epoch::{Access, EpochLoop, LoopTenant, Report, Standing};
 use crate::placement::{self, Place};
+use crate::record::account::{Decided, DecidedTenant};
 
 /// Batches that may wait for the analyzer: some ten megabytes, a quarter of a million requests.
 const BATCHES_MAX: usize = 64;
@@ -111,9 +112,14 @@ impl LoopView {
 
 /// The view, shared. It is replaced as a whole, so that a panic while it was locked left it intact.
 #[derive(Clone, Debug)]
-pub struct SharedView(Arc<Mutex<LoopView>>);
+pub struct SharedView(Arc<Mutex<LoopView>>, Instant);
 
 impl SharedView {
+    /// When the loop began.
+    pub fn began(&self) -> Instant {
+        self.1
+    }
+
     /// A copy of what is there.
     pub fn get(&self) -> LoopView {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -128,6 +134,17 @@ impl SharedView {
     fn set_budget(&self, budget: Option<BudgetView>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).budget = budget;
     }
+}
+
+/// Where the tenants stand, for one who begins to record.
+#[derive(Clone, Debug)]
+pub struct Stands {
+    /// Seconds between decisions.
+    pub epoch_seconds: f64,
+    /// The tenants.
+    pub tenants: Vec<DecidedTenant>,
+    /// The number of the next decision.
+    pub next: u64,
 }
 
 /// Tells a running analyzer what is not of a reactor. It keeps the thread alive until it is told to end, or dropped.
@@ -181,6 +198,26 @@ impl AnalyzerHandle {
     pub fn decisions(&self, tenant: &str) -> Result<Vec<Record>, ChangeError> {
         let tenant = tenant.to_owned();
         self.ask(move |epochs| epochs.decisions().of(&tenant).cloned().collect())
+    }
+
+    /// Where the tenants stand.
+    ///
+    /// # Errors
+    /// When the analyzer has ended.
+    pub fn stands(&self) -> Result<Stands, ChangeError> {
+        self.ask(|epochs| Stands {
+            epoch_seconds: epochs.epoch_seconds(),
+            tenants: epochs.stands(),
+            next: epochs.log().next(),
+        })
+    }
+
+    /// The decisions about all tenants from this number on, as far as they are known; and the number of the next.
+    ///
+    /// # Errors
+    /// When the analyzer has ended.
+    pub fn decided_since(&self, number: u64) -> Result<(Vec<Decided>, u64), ChangeError> {
+        self.ask(move |epochs| (epochs.log().since(number).cloned().collect(), epochs.log().next()))
     }
 
     /// What every size would bring to a tenant; why that is not known, where it is not.
@@ -280,9 +317,9 @@ impl Analyzer {
         mut actuator: Box<dyn Actuator>,
     ) -> io::Result<(SharedView, JoinHandle<()>)> {
         let routes = placement::routes(places);
-        let view = SharedView(Arc::new(Mutex::new(LoopView::of(&epochs, 0.0))));
         actuator.arrange(epochs.arrangement());
         let began = Instant::now();
+        let view = SharedView(Arc::new(Mutex::new(LoopView::of(&epochs, 0.0))), began);
         let (budget_file, next_grant) = (self.budget_file, f64::INFINITY);
         let mut runner =
             Runner { epochs, routes, actuator, began, view: view.clone(), next_grant, budget_file };

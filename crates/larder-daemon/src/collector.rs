@@ -111,6 +111,11 @@ impl<C> Collector<C> {
         Ok(Observed { status: parts.status(), hosted, snapshots })
     }
 
+    /// When the loop of an epoch began.
+    pub fn loop_began(&self) -> Instant {
+        self.view.began()
+    }
+
     /// Blocks of the cache.
     pub fn blocks(&self) -> u32 {
         self.blocks

@@ -19,15 +19,18 @@ use larder_policy::spec::CachingSpec;
 
 use crate::actuator::Arrangement;
 use crate::decisions::{Achieved, Decisions, Found, Record};
+use crate::record::account::DecidedTenant;
 use crate::warm_start;
+use log::LoopLog;
 
 pub mod explore;
+pub mod log;
 #[cfg(test)]
 mod tests;
 
 /// Blocks of a tenant that its analyzer looks at, at most: a tenant with fewer is analyzed exactly, a larger one from a
 /// sample of this size, in some two megabytes.
-const SAMPLED_BLOCKS: u32 = 1 << 15;
+pub const SAMPLED_BLOCKS: u32 = 1 << 15;
 
 /// Movers come so many times in an epoch: every minute of Centaur's five (section IX).
 const MOVES: f64 = 5.0;
@@ -128,6 +131,7 @@ pub struct EpochLoop {
     seats: Vec<Seat>,
     standings: Vec<Standing>,
     decisions: Decisions,
+    log: LoopLog,
     /// When movers come next, in seconds.
     movers_due: f64,
 }
@@ -178,7 +182,8 @@ impl EpochLoop {
         let decisions = Decisions::default();
         let standings = Vec::new();
         let movers_due = config.epoch.as_secs_f64() / MOVES;
-        let mut new = Self { config, control, tenants, seats, standings, decisions, movers_due };
+        let log = LoopLog::default();
+        let mut new = Self { config, control, tenants, seats, standings, decisions, log, movers_due };
         new.stand();
         Ok(new)
     }
@@ -397,15 +402,17 @@ impl EpochLoop {
         reports: &[Option<Report>],
     ) -> Result<&[Standing], AllocError> {
         let mut usages = vec![CacheUse::default(); self.control.tenants().len()];
+        let mut measured = vec![Measured::default(); self.tenants.len()];
         for (at, seat) in self.seats.iter_mut().enumerate() {
             let Some(Some(report)) = reports.get(at) else { continue };
-            // What was before the first report has its place in no epoch.
-            let before = seat.report.replace(*report);
-            let since = before.map_or(Measured::default(), |before| report.measured.since(&before.measured));
+            // Whoever was not heard of yet began with nothing.
+            let before = seat.report.replace(*report).unwrap_or_default();
+            let since = report.measured.since(&before.measured);
+            measured[at] = since;
             self.control.absorb(seat.at, &since);
             usages[seat.at] = report.usage;
             usages[seat.at].missed_blocks =
-                report.usage.missed_blocks.saturating_sub(before.map_or(0, |it| it.usage.missed_blocks));
+                report.usage.missed_blocks.saturating_sub(before.usage.missed_blocks);
             self.decisions.achieved(&self.tenants[at].name, &Achieved::of(&since, report, unix_seconds));
         }
         let decided = self.control.decide(now, &usages).map(|_| ());
@@ -413,6 +420,7 @@ impl EpochLoop {
             self.say_what_was_refused();
         }
         self.stand();
+        self.log.decided(now, &self.tenants, &self.standings, &measured);
         decided?;
         for (tenant, (seat, standing)) in self.tenants.iter().zip(self.seats.iter().zip(&self.standings)) {
             let found = self.control.positions()[seat.at].findings.as_ref();
@@ -442,6 +450,16 @@ impl EpochLoop {
     /// The last decisions, and what came of them.
     pub fn decisions(&self) -> &Decisions {
         &self.decisions
+    }
+
+    /// The last decisions about all tenants together, for those who record.
+    pub fn log(&self) -> &LoopLog {
+        &self.log
+    }
+
+    /// Where every tenant stands, for those who record.
+    pub fn stands(&self) -> Vec<DecidedTenant> {
+        log::stands(&self.tenants, &self.standings, &[])
     }
 
     /// Who decides.

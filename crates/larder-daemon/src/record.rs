@@ -2,8 +2,9 @@
 //!
 //! Between each reactor's monitor and the analyzer stands a tap, which costs a look at a counter for each batch while nobody records. A [`Recording`] gets a copy of
 //! every batch through a bounded channel: reactors never wait for it, and what does not fit is dropped, and counted for that recording. [`session`] puts the copies in
-//! order and sends them to a client; [`lines`] is what the two say to each other.
+//! order and sends them to a client; [`lines`] is what the two say to each other. [`account`] is what the loop of an epoch did meanwhile.
 
+pub mod account;
 pub mod lines;
 pub mod session;
 

@@ -27,6 +27,7 @@ use running::Running;
 use signals::Signals;
 use sockets::Sockets;
 
+pub use checked::{loop_tenant, write_budget};
 pub use error::ServeError;
 pub(crate) use reload::Reloader;
 pub use reload::{ReloadError, Reloaded};

@@ -16,6 +16,7 @@
 //! * Where the SSD may not be written for the time being (a budget), nothing enters, and writes go to the backing alone.
 //! * Discards and flushes take no time.
 //! * A device ([`DeviceSpec`]) serves so many operations at once, first come, first served; an operation that goes on where one of the last ones ended is sequential.
+//! * Where the requests are those of a daemon that was recorded ([`Recorded`]), they take what they took there in the mean of an epoch, and it is decided when it was there.
 //! * A decision takes no time. A partition that shrinks gives its blocks up at once; where quotas are lent, when somebody wants them.
 
 mod arrivals;
@@ -35,6 +36,6 @@ mod traffic;
 mod tests;
 
 pub use device::{DeviceSpec, Op, UnknownDevice};
-pub use plan::{Backing, Caching, Pace, TenantPlan, TenantsPlan};
+pub use plan::{Backing, Caching, Pace, Recorded, RecordedDecision, TenantPlan, TenantsPlan};
 pub use result::{Achieved, DecisionRow, DeviceUse, SsdWritesByCause, TenantResult, TenantsResult};
 pub use run::{TenantsError, simulate_tenants};

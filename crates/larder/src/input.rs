@@ -91,6 +91,8 @@ fn generated(spec: &str) -> Result<Input, Problem> {
 pub enum Input {
     /// Of a file or stdin.
     Trace(Box<Trace>),
+    /// Of one tenant in a file.
+    OfTenant(Box<Trace>, String),
     /// Made on the spot, for these volumes.
     Generated(Box<Generated>, Vec<Volume>),
     /// In memory, and how many of them are read.
@@ -101,7 +103,7 @@ impl Input {
     /// The format; none where the requests are generated.
     pub fn format(&self) -> Option<Format> {
         match self {
-            Self::Trace(trace) => Some(trace.format()),
+            Self::Trace(trace) | Self::OfTenant(trace, _) => Some(trace.format()),
             Self::Generated(..) | Self::Held(..) => None,
         }
     }
@@ -109,7 +111,7 @@ impl Input {
     /// The name of the compression, if there is one.
     pub fn compression(&self) -> Option<&'static str> {
         match self {
-            Self::Trace(trace) => trace.compression(),
+            Self::Trace(trace) | Self::OfTenant(trace, _) => trace.compression(),
             Self::Generated(..) | Self::Held(..) => None,
         }
     }
@@ -117,7 +119,7 @@ impl Input {
     /// The volumes met so far: those that [`Request::volume`] counts; nobody kept them of requests in memory.
     pub fn volumes(&self) -> &[Volume] {
         match self {
-            Self::Trace(trace) => trace.volumes(),
+            Self::Trace(trace) | Self::OfTenant(trace, _) => trace.volumes(),
             Self::Generated(_, volumes) => volumes,
             Self::Held(..) => &[],
         }
@@ -127,6 +129,7 @@ impl Input {
     pub fn read_batch(&mut self, out: &mut Vec<Request>, max: usize) -> Result<bool, TraceError> {
         match self {
             Self::Trace(trace) => trace.read_batch(out, max),
+            Self::OfTenant(trace, tenant) => read_of(trace, tenant, out, max),
             Self::Generated(requests, _) => {
                 let before = out.len();
                 out.extend(requests.by_ref().take(max.max(1)));
@@ -141,6 +144,24 @@ impl Input {
             }
         }
     }
+}
+
+/// Append the next requests of a tenant: at least one, unless there is none any more.
+fn read_of(trace: &mut Trace, tenant: &str, out: &mut Vec<Request>, max: usize) -> Result<bool, TraceError> {
+    let mut all = Vec::new();
+    let before = out.len();
+    while out.len() == before {
+        all.clear();
+        if !trace.read_batch(&mut all, max)? {
+            return Ok(false);
+        }
+        let volumes = trace.volumes();
+        let is_its = |request: &&Request| {
+            volumes.get(request.volume as usize).is_some_and(|volume| volume.tenant == tenant)
+        };
+        out.extend(all.iter().filter(is_its));
+    }
+    Ok(true)
 }
 
 #[cfg(test)]

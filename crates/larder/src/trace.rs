@@ -1,5 +1,6 @@
 //! `larder trace`: look at traces, convert them, cut them up and put them together.
 
+mod account;
 mod convert;
 mod cut;
 mod destination;

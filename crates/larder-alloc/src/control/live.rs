@@ -5,7 +5,7 @@
 use super::budget::Part;
 use super::observer::Observer;
 use super::{ControlLoop, ControlTenant, LOOKS, Position, first_mode, gate, needs};
-use crate::{AllocError, Allocator, Decision, Measured, Needs, Profile, Static};
+use crate::{AllocError, Allocator, Decision, Measured, Mode, Needs, Profile, Static};
 
 impl ControlLoop {
     /// A tenant that is not there yet ([`ControlLoop::arrive`]): its number, which may be that of one that was removed.
@@ -102,6 +102,13 @@ impl ControlLoop {
         if let Some(position) = self.positions.get_mut(tenant) {
             position.decision.quota_blocks = blocks;
             position.decision.reason = reason;
+        }
+    }
+
+    /// Until the next decision a tenant's cache works so.
+    pub fn set_mode(&mut self, tenant: usize, mode: Mode) {
+        if let Some(position) = self.positions.get_mut(tenant) {
+            position.decision.mode = mode;
         }
     }
 

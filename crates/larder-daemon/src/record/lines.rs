@@ -1,7 +1,7 @@
 //! What a daemon says to a client that records: JSON, a line each; and the client's side of it.
 //!
 //! The client's line is `record`, or `record NAME …` for the requests to some tenants or volumes only. The daemon answers with a [`Begun`], or says why not (`error`, `help`). Then come
-//! [`Line`]s, a round of requests several times a second, also where there were none. When the client closes its sending side one more round follows, which is the last.
+//! [`Line`]s: how the daemon stands, what it decides, and a round of requests several times a second, also where there were none. When the client closes its sending side one more round follows, which is the last.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::Shutdown;
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::account::{Decided, Setup};
 use crate::control_socket::{AskError, connect};
 
 /// The longest line that a client takes.
@@ -27,11 +28,15 @@ pub struct Begun {
 }
 
 /// Each later line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Line {
     /// A volume, before the first request to it.
     Volume(VolumeLine),
+    /// How the daemon stands, before anything else; not over HTTP.
+    Setup(Box<Setup>),
+    /// A decision, where all tenants do not fit in several lines; likewise.
+    Decided(Decided),
     /// Requests.
     Round(Round),
 }

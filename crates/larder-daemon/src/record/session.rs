@@ -12,10 +12,12 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use larder_engine::{RequestKind, VolumeId};
-use larder_io::{Handle, HandleError, MonitorRecord};
+use larder_io::{Handle, HandleError, MonitorRecord, monitor_clock_ns};
 
+use super::account::{Decided, Setup};
 use super::lines::{Begun, Line, Recorded, RecordedKind, Round, VolumeLine};
 use super::{Recorders, Recording};
+use crate::analyzer::AnalyzerHandle;
 use crate::collector::Collector;
 use crate::control::Refusal;
 
@@ -27,6 +29,8 @@ const WRITE_WITHIN: Duration = Duration::from_secs(30);
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 /// Requests in a line.
 const LINE_REQUESTS: usize = 4096;
+/// Tenants of a decision in a line.
+const LINE_TENANTS: usize = 256;
 
 /// A recording for a client that is about to begin.
 pub struct Session<C> {
@@ -42,6 +46,8 @@ pub struct Session<C> {
     unknown: u64,
     /// It ends by then, if the client does not end it before.
     until: Option<Instant>,
+    /// Who decides meanwhile, and the number of the decision that is told next.
+    decisions: Option<(AnalyzerHandle, u64)>,
 }
 
 /// What the reactors said.
@@ -70,8 +76,13 @@ impl<C> Session<C> {
         }
         let recording = recorders.begin(&names).ok_or(Refusal::Recordings)?;
         tracing::info!(names = names.join(" "), "recording requests for a client");
-        let (numbers, next_number, held, unknown, until) = Default::default();
-        Ok(Self { collector, recording, names, numbers, next_number, held, unknown, until })
+        let (numbers, next_number, held, unknown, until, decisions) = Default::default();
+        Ok(Self { collector, recording, names, numbers, next_number, held, unknown, until, decisions })
+    }
+
+    /// What is decided meanwhile is told as well.
+    pub fn with_decisions(self, analyzer: AnalyzerHandle) -> Self {
+        Self { decisions: Some((analyzer, 0)), ..self }
     }
 
     /// It ends after this time, if the client does not end it before.
@@ -87,6 +98,7 @@ impl<C> Session<C> {
         stream.set_write_timeout(Some(WRITE_WITHIN))?;
         stream.set_read_timeout(Some(ROUND))?;
         send(&mut stream, &Begun { recording: env!("CARGO_PKG_VERSION").into() })?;
+        self.tell_setup(&mut stream)?;
         let mut last = false;
         while !last {
             // This is also the pause between two rounds. A client says nothing more, and then hangs up.
@@ -109,10 +121,39 @@ impl<C> Session<C> {
             if until > 0 {
                 self.gather();
             }
+            self.tell_decisions(&mut stream)?;
             self.send_until(&mut stream, until, last)?;
         }
         tracing::info!(dropped = self.recording.dropped(), "recorded");
         Ok(())
+    }
+
+    /// How the daemon stands, for who wants to know.
+    fn tell_setup(&mut self, stream: &mut UnixStream) -> io::Result<()> {
+        let Some((analyzer, next)) = &mut self.decisions else { return Ok(()) };
+        // One that has ended is found out soon enough.
+        let Ok(stands) = analyzer.stands() else { return Ok(()) };
+        *next = stands.next;
+        let loop_began_ns = monitor_clock_ns(self.collector.loop_began());
+        let began_ns = self.recording.began_ns().saturating_sub(loop_began_ns);
+        let setup = Setup {
+            config: self.collector.hosted.get().config.to_string(),
+            cache_blocks: self.collector.blocks(),
+            epoch_seconds: stands.epoch_seconds,
+            began_seconds: began_ns as f64 / 1e9,
+            tenants: Vec::new(),
+        };
+        send(stream, &Line::Setup(Box::new(setup)))?;
+        // Who stands there from the begin is told like a decision of that moment.
+        tell(stream, &Decided { seconds: 0.0, tenants: stands.tenants })
+    }
+
+    /// What has been decided since.
+    fn tell_decisions(&mut self, stream: &mut UnixStream) -> io::Result<()> {
+        let Some((analyzer, next)) = &mut self.decisions else { return Ok(()) };
+        let Ok((decided, then)) = analyzer.decided_since(*next) else { return Ok(()) };
+        *next = then;
+        decided.iter().try_for_each(|decided| tell(stream, decided))
     }
 
     /// Have every reactor hand on what it holds.
@@ -214,6 +255,13 @@ fn kind(kind: RequestKind) -> RecordedKind {
         RequestKind::Discard => RecordedKind::Discard,
         RequestKind::WriteZeroes { .. } => RecordedKind::Zero,
     }
+}
+
+/// A decision, in lines of bounded length.
+fn tell(stream: &mut UnixStream, decided: &Decided) -> io::Result<()> {
+    decided.tenants.chunks(LINE_TENANTS).try_for_each(|tenants| {
+        send(stream, &Line::Decided(Decided { seconds: decided.seconds, tenants: tenants.to_vec() }))
+    })
 }
 
 fn is_timeout(error: &io::Error) -> bool {

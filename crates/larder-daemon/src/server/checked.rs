@@ -238,13 +238,13 @@ pub(super) fn epoch_loop(config: &Config, cache_blocks: u32) -> Result<EpochLoop
 }
 
 /// What the SSD under a cache of that many blocks may be written.
-pub(super) fn write_budget(config: &Config, cache_blocks: u32) -> Option<WriteBudget> {
+pub fn write_budget(config: &Config, cache_blocks: u32) -> Option<WriteBudget> {
     let cache_bytes = u64::from(cache_blocks) * u64::from(config.cache.block_bytes);
     config.control.write_budget.budget(config.cache.endurance.as_ref(), cache_bytes)
 }
 
 /// A tenant as the loop knows it.
-pub(super) fn loop_tenant(config: &Config, tenant: &TenantConfig) -> LoopTenant {
+pub fn loop_tenant(config: &Config, tenant: &TenantConfig) -> LoopTenant {
     LoopTenant {
         name: tenant.name.clone(),
         quota_blocks: tenant.quota_bytes.map(|bytes| config.cache.blocks_in(bytes)),

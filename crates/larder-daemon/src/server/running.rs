@@ -391,7 +391,10 @@ fn answers(
     Arc::new(move |line| {
         let document = match Request::parse(line)? {
             Request::Record(names) => match Session::begin(&recorders, Arc::clone(&collector), names) {
-                Ok(session) => return Some(Reply::Stream(Box::new(|stream| session.run(stream)))),
+                Ok(session) => {
+                    let session = session.with_decisions(analyzer.clone());
+                    return Some(Reply::Stream(Box::new(|stream| session.run(stream))));
+                }
                 Err(error) => refusal(&error),
             },
             Request::Status => told(volumes.status()),

@@ -110,6 +110,11 @@ impl<S: Source> Arrivals<S> {
         self.first_ns = Some(first_ns);
     }
 
+    /// The trace's times count from 0, which is then.
+    pub(super) fn clock_begins(&mut self, at_ns: u64) {
+        (self.first_ns, self.lap_ns, self.last_ns) = (Some(0), at_ns, at_ns);
+    }
+
     /// True if there are requests.
     fn read(&mut self) -> Result<bool, S::Error> {
         self.ready.clear();

@@ -1,7 +1,7 @@
 //! What to simulate: tenants, their paces and goals, the cache, the devices, the allocator.
 
 use larder_alloc::control::WriteBudget;
-use larder_alloc::{ConfiguredPolicy, Goals, Objective, WritePolicy};
+use larder_alloc::{ConfiguredPolicy, Goals, Measured, Mode, Objective, WritePolicy};
 use larder_locality::Sampling;
 use larder_policy::spec::CachingSpec;
 
@@ -40,6 +40,8 @@ pub struct TenantPlan {
     pub quota_bytes: Option<u64>,
     /// The write policy configured.
     pub write_policy: ConfiguredPolicy,
+    /// Replacement and admission, whatever the allocator would choose.
+    pub caching: Option<CachingSpec>,
     /// What else is wanted for it.
     pub goals: Goals,
 }
@@ -55,6 +57,7 @@ impl TenantPlan {
             repeat: false,
             quota_bytes: None,
             write_policy: ConfiguredPolicy::Auto,
+            caching: None,
             goals: Goals::default(),
         }
     }
@@ -116,6 +119,8 @@ pub struct TenantsPlan {
     pub min_bytes: u64,
     /// The share of writes to known blocks, 0 to 1, from which `auto` means `ro` under `eci` and `static`.
     pub write_threshold: f64,
+    /// Blocks of the cache may be dirty.
+    pub write_back: bool,
     /// What is to be minimised, where the allocator lets that be chosen.
     pub objective: Objective,
     /// What the SSD may be written.
@@ -124,6 +129,30 @@ pub struct TenantsPlan {
     pub sampling: Sampling,
     /// Chooses samples, and what policies draw lots for.
     pub seed: u64,
+    /// What the requests of the traces took, and when was decided, in the daemon that served them.
+    pub recorded: Option<Recorded>,
+}
+
+/// What a daemon did whose requests are simulated. The traces have one clock, and all tenants are there from the begin to the end of the run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorded {
+    /// Where the clock of the traces begins, in seconds of the run.
+    pub begins_seconds: f64,
+    /// Where each tenant stands at the begin of the run: its quota in blocks, and how its cache works.
+    pub stand: Vec<(u32, Mode)>,
+    /// The decisions, in order of time.
+    pub decisions: Vec<RecordedDecision>,
+    /// It is decided at the times of these decisions, and not when the allocator would have it.
+    pub keeps_times: bool,
+}
+
+/// A decision of the daemon.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordedDecision {
+    /// When, in seconds of the run.
+    pub seconds: f64,
+    /// What each tenant's requests took since the one before. Requests of the run take as long in the mean; those of a kind that the daemon did not have take what the devices of the plan take.
+    pub measured: Vec<Measured>,
 }
 
 impl TenantsPlan {
@@ -143,10 +172,12 @@ impl TenantsPlan {
             limit: None,
             min_bytes: 1 << 20,
             write_threshold: larder_alloc::DEFAULT_WRITE_THRESHOLD,
+            write_back: true,
             objective: Objective::default(),
             budget: None,
             sampling: Sampling::Blocks(larder_alloc::control::SAMPLE_BLOCKS),
             seed: 1,
+            recorded: None,
         }
     }
 }

@@ -63,6 +63,8 @@ pub struct TenantResult {
 /// What a tenant had in an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Achieved {
+    /// Requests.
+    pub requests: u64,
     /// Mean seconds of a request; none where there was none.
     pub latency: Option<f64>,
     /// Requests that the SSD served alone, 0 to 1; none where there was none.

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::time::Duration;
 
 use larder_alloc::control::{ControlConfig, ControlLoop, ControlTenant};
-use larder_alloc::{Population, Profile};
+use larder_alloc::{Latencies, Population, Profile};
 use larder_trace::Request;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -19,11 +19,13 @@ use super::{Pace, TenantsPlan};
 use crate::block::Keys;
 use crate::plan::CACHE_BLOCKS_MAX;
 use crate::{BlockSize, Progress, Source};
+use followed::Followed;
 use guest::Guest;
 
 mod check;
 mod decide;
 mod finish;
+mod followed;
 mod guest;
 mod movers;
 mod serve;
@@ -79,6 +81,7 @@ struct Run<'a, S> {
     block: BlockSize,
     profile: Profile,
     control: ControlLoop,
+    followed: Followed<'a>,
     store: Store,
     machine: Machine,
     guests: Vec<Guest<S>>,
@@ -126,11 +129,14 @@ impl<'a, S: Source> Run<'a, S> {
             cache_blocks,
             min_blocks: in_cache(plan.min_bytes),
             write_threshold: plan.write_threshold,
-            write_back: true,
+            write_back: plan.write_back,
             objective: plan.objective,
             budget: plan.budget,
             epoch_seconds: profile.epoch_seconds,
-            nominal: nominal(&plan.ssd, &plan.backing, block.bytes().into()),
+            nominal: match &plan.recorded {
+                Some(_) => Latencies::default(),
+                None => nominal(&plan.ssd, &plan.backing, block.bytes().into()),
+            },
             sampling: plan.sampling,
             bank_blocks: larder_alloc::control::BANK_BLOCKS,
             seed: plan.seed,
@@ -151,6 +157,7 @@ impl<'a, S: Source> Run<'a, S> {
             block,
             profile,
             control,
+            followed: Followed::new(plan.recorded.as_ref()),
             store,
             machine: Machine::new(plan, block.bytes()),
             guests: Vec::with_capacity(count),
@@ -182,7 +189,9 @@ impl<'a, S: Source> Run<'a, S> {
             let arrivals = Arrivals::new(&self.plan.tenants[at], source, None, self.plan.limit);
             self.guests.push(Guest::new(arrivals));
         }
-        if self.plan.aligned {
+        if let Some(recorded) = &self.plan.recorded {
+            self.guests.iter_mut().for_each(|guest| guest.arrivals.clock_begins(ns(recorded.begins_seconds)));
+        } else if self.plan.aligned {
             let mut firsts = Vec::new();
             for (at, guest) in self.guests.iter_mut().enumerate() {
                 firsts.extend(guest.arrivals.peek_first_ns().map_err(failed(at))?);
@@ -241,12 +250,21 @@ impl<'a, S: Source> Run<'a, S> {
                 }
             }
         }
+        while self.followed.is_followed() && due <= end.min(u64::MAX - 1) {
+            self.now = due;
+            self.decide();
+            due = self.due();
+        }
         progress(Progress { requests: self.requests });
         Ok(())
     }
 
     fn due(&self) -> u64 {
-        ns(self.control.due_seconds())
+        match self.followed.decision_seconds() {
+            Some(seconds) => ns(seconds.min(self.control.look_seconds())),
+            None if self.followed.is_followed() => u64::MAX,
+            None => ns(self.control.due_seconds()),
+        }
     }
 
     fn seconds(&self) -> f64 {
@@ -254,7 +272,8 @@ impl<'a, S: Source> Run<'a, S> {
     }
 
     fn is_somebody_left(&self) -> bool {
-        self.guests.iter().any(|guest| !guest.gone)
+        let stays = self.plan.recorded.is_some();
+        self.guests.iter().any(|guest| !(guest.gone || stays && guest.ended))
     }
 
     /// A tenant comes, and all others that come at the same time with it.
@@ -272,6 +291,7 @@ impl<'a, S: Source> Run<'a, S> {
             new.push(other);
         }
         self.control.arrive(&new, self.seconds())?;
+        self.followed.take_stand(&mut self.control);
         self.stand();
         for tenant in new {
             let streams = match self.plan.tenants[tenant].pace {
@@ -301,7 +321,7 @@ impl<'a, S: Source> Run<'a, S> {
         self.control.leave(tenant);
         self.traffic.clear();
         self.store.drop_all(tenant, &self.owners, &mut self.traffic);
-        self.store.apply(self.control.positions(), &mut self.traffic);
+        self.store.apply(self.control.positions(), &self.plan.tenants, &mut self.traffic);
         self.write_back();
         self.begin_rows();
     }
@@ -317,6 +337,8 @@ impl<'a, S: Source> Run<'a, S> {
                 self.guests[tenant].next = Some(request);
                 self.events.push(Reverse((at.max(self.now), Event::Request(tenant))));
             }
+            // Its guest may be idle, and the daemon knows of no end.
+            None if self.plan.recorded.is_some() => self.guests[tenant].ended = true,
             None => self.leave(tenant),
         }
         Ok(())

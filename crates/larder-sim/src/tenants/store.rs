@@ -13,6 +13,7 @@ use larder_policy::trial::{Action, Blocks, Outcome, Trial};
 use super::batched::Batched;
 use super::combined::Combined;
 use super::lending::Lending;
+use super::plan::TenantPlan;
 use super::traffic::Traffic;
 
 /// Replacement, admission and write policy around the blocks of one partition.
@@ -163,14 +164,16 @@ impl Store {
         self.note(tenant, keys, traffic);
     }
 
-    /// Carry decisions out: those that shrink first.
-    pub(super) fn apply(&mut self, positions: &[Position], traffic: &mut Traffic) {
+    /// Carry decisions out: those that shrink first. What is configured of a tenant's replacement and admission holds, whatever was decided.
+    pub(super) fn apply(&mut self, positions: &[Position], tenants: &[TenantPlan], traffic: &mut Traffic) {
         let quota = |at: usize| positions[at].decision.quota_blocks;
         let mut order: Vec<usize> = (0..positions.len()).collect();
         order.sort_by_key(|&at| i64::from(quota(at)) - i64::from(self.quota(at)));
         for at in order {
             if positions[at].present {
-                self.change(at, positions[at].decision.mode, traffic);
+                let Mode { caching, write } = positions[at].decision.mode;
+                let caching = tenants[at].caching.unwrap_or(caching);
+                self.change(at, Mode { caching, write }, traffic);
             }
             self.resize(at, quota(at), traffic);
         }

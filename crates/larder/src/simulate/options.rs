@@ -127,4 +127,5 @@ Examples:
   larder simulate gen:zipf:theta=1.0,blocks=100000,requests=1000000 --policy lru,belady --warmup 20%
   larder simulate --tenant web=web.csv.zst --tenant db=db.csv.zst --cache 1GiB,10% --allocator larder,eci,centaur
   larder simulate --tenant db=db.csv.zst --tenant backup=backup.csv.zst --set db.latency=2ms,backup.start=90s --cache 4GiB --dwpd 1
-  larder simulate --scenario scenarios.toml#two-strong --allocator all --plot pictures --json=runs.json";
+  larder simulate --scenario scenarios.toml#two-strong --allocator all --plot pictures --json=runs.json
+  larder simulate --like host.json --allocator larder,eci        (after larder record --out host.parquet --account host.json)";

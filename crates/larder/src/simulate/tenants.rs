@@ -1,9 +1,11 @@
 //! `larder simulate --tenant …`: what allocators bring to tenants that share a cache.
 
 mod accuracy;
+mod beside;
 mod found;
 mod grid;
 mod json;
+mod like;
 mod options;
 mod plot;
 mod report;
@@ -25,6 +27,7 @@ use crate::{output, table};
 pub use found::{FOOTPRINT_BLOCK, bytes};
 use found::{Found, Group};
 pub use grid::table as grid;
+use like::Like;
 pub use options::{Arrivals, Asked, DEFAULT_ALLOCATOR, Division, Machine, of_a_run, where_it_fits};
 pub use report::busy;
 pub use runs::{Job, all as run_all};
@@ -36,6 +39,9 @@ pub use workload::{Surveyed, Workload, survey, workloads};
 pub fn run(options: &Options) -> Result<(), Problem> {
     let place = options.plot.as_deref().map(plot::Place::new).transpose()?;
     options.json.iter().flatten().map(AsRef::<Path>::as_ref).try_for_each(output::check)?;
+    if let Some(path) = &options.asked.like {
+        return run_like(options, place.as_ref(), &Like::load(path)?);
+    }
     let all = workloads(&options.asked, &options.arrivals, options.limit, &[])?;
     let openers =
         all.iter().map(|workload| openers(workload, options.format)).collect::<Result<Vec<_>, _>>()?;
@@ -48,7 +54,21 @@ pub fn run(options: &Options) -> Result<(), Problem> {
     let requests = (!surveys.is_empty()).then(|| jobs.iter().map(|(at, _)| surveys[*at].requests).sum());
     let (owners, jobs): (Vec<usize>, Vec<_>) = jobs.into_iter().unzip();
     let results = run_all(&jobs, options.threads, requests, options.quiet)?;
-    tell(options, place.as_ref(), &found(&all, &surveys, &owners, &results, options))
+    tell(options, place.as_ref(), &found(&all, &surveys, &owners, &results, options), None)
+}
+
+/// Simulate what a daemon does, or did.
+fn run_like(options: &Options, place: Option<&plot::Place>, like: &Like) -> Result<(), Problem> {
+    let all = [like.workload(options)?];
+    let sources = match like.openers(options) {
+        Some(openers) => openers,
+        None => openers(&all[0], options.format)?,
+    };
+    let plans = like.plans(options)?;
+    let jobs: Vec<_> = plans.into_iter().map(|plan| Job { plan, sources: &sources }).collect();
+    let owners = vec![0; jobs.len()];
+    let results = run_all(&jobs, options.threads, None, options.quiet)?;
+    tell(options, place, &found(&all, &[], &owners, &results, options), Some(like))
 }
 
 /// What the traces hold, where anything depends on it; else nothing.
@@ -211,9 +231,14 @@ fn found<'a>(
     all.iter().enumerate().map(of_workload).collect()
 }
 
-fn tell(options: &Options, place: Option<&plot::Place>, all: &[Found<'_>]) -> Result<(), Problem> {
+fn tell(
+    options: &Options,
+    place: Option<&plot::Place>,
+    all: &[Found<'_>],
+    like: Option<&Like>,
+) -> Result<(), Problem> {
     if let Some(file) = &options.json {
-        let json = json::render(all)?;
+        let json = json::render(all, like)?;
         file.as_deref().map_or_else(|| output::print(&json), |file| output::save(file, &json))?;
     }
     if let Some(place) = place {
@@ -222,5 +247,7 @@ fn tell(options: &Options, place: Option<&plot::Place>, all: &[Found<'_>]) -> Re
     if options.json == Some(None) || options.quiet {
         return Ok(());
     }
-    output::print(&report::render(all, options.division.reasons, table::terminal_width()))
+    let width = table::terminal_width();
+    let beside = like.map_or_else(String::new, |like| beside::table(all, like, width));
+    output::print(&(report::render(all, options.division.reasons, width) + &beside))
 }

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -17,6 +18,7 @@ use larder_sim::Progress;
 use larder_trace::{Format, Request, RequestKind, Volume};
 
 use super::Failure;
+use super::account::Account;
 use super::destination::Destination;
 use super::interrupt::Interrupt;
 use super::options::{Care, written_format};
@@ -31,7 +33,8 @@ const EXAMPLES: &str = "\
 Examples:
   larder record --out host.parquet --for 10m
   larder record web db --out both.csv.zst --max-requests 1000000
-  larder simulate host.parquet --policy lru,arc --size 10GiB";
+  larder simulate host.parquet --policy lru,arc --size 10GiB
+  larder record --out host.parquet --account host.json --for 1h && larder simulate --like host.json --allocator larder,eci";
 
 /// The most that one request of a trace may have, for a daemon's larger discards.
 const PIECE_BYTES_MAX: u64 = 1 << 31;
@@ -46,6 +49,9 @@ pub struct Options {
     /// The file to write, - for stdout. Its name tells the format, as in `larder trace convert`: .parquet, .csv (msr), .fio, .oracleGeneral; .gz or .zst after it compresses.
     #[arg(short, long, value_name = "OUT")]
     pub out: OsString,
+    /// Also write what the daemon is like, what requests take, and what is decided meanwhile (JSON): `larder simulate --like FILE` does it again.
+    #[arg(long, value_name = "FILE")]
+    pub account: Option<PathBuf>,
     /// End after so much time: 90s, 10m, 2h [default: at Ctrl-C].
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
@@ -74,6 +80,7 @@ pub fn run(options: &Options) -> Result<(), Problem> {
 fn record(options: &Options) -> Result<(), Failure> {
     let destination = Destination::new(&options.out, options.to, options.care.force)?;
     destination.check(&[])?;
+    let mut account = options.account.as_deref().map(|path| Account::new(path, options)).transpose()?;
     let request = request_line(&options.names);
     if request.len() >= REQUEST_BYTES_MAX {
         let help = "record all (no name), and choose with `larder trace cut --tenant`";
@@ -94,6 +101,8 @@ fn record(options: &Options) -> Result<(), Failure> {
         match lines.read()? {
             None => break false,
             Some(Line::Volume(volume)) => taken.meet(volume),
+            Some(Line::Setup(setup)) => account.iter_mut().for_each(|account| account.begin(&setup)),
+            Some(Line::Decided(decided)) => account.iter_mut().for_each(|account| account.decided(&decided)),
             Some(Line::Round(round)) => {
                 if taken.take(&round)? {
                     break true;
@@ -110,6 +119,7 @@ fn record(options: &Options) -> Result<(), Failure> {
         }
     };
     bar.finish();
+    account.map_or(Ok(()), |account| account.save())?;
     taken.end(ended)
 }
 

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod agree;
 mod allocators;
 mod api;
 mod cache_failure;

@@ -11,8 +11,15 @@ impl<S: Source> Run<'_, S> {
     /// Decisions are due: ask for them, and carry them out.
     pub(super) fn decide(&mut self) {
         // What is due may be due within the nanosecond that has begun.
-        let now = self.seconds().max(self.control.due_seconds());
-        if !self.control.must_decide(now) {
+        let now = match self.followed.decision(self.now) {
+            Some(seconds) => seconds,
+            None if self.followed.is_followed() => {
+                self.control.look(self.seconds().max(self.control.look_seconds()));
+                return;
+            }
+            None => self.seconds().max(self.control.due_seconds()),
+        };
+        if !self.followed.is_followed() && !self.control.must_decide(now) {
             self.control.look(now);
             return;
         }
@@ -20,6 +27,7 @@ impl<S: Source> Run<'_, S> {
         let usages: Vec<CacheUse> = (0..count).map(|tenant| self.store.usage(tenant)).collect();
         let before = cpu();
         let decided = self.control.decide(now, &usages).map(|_| ());
+        self.followed.go_on(self.now);
         self.control_cpu += (cpu() - before).as_secs_f64();
         if let Err(error) = decided {
             self.failed += 1;
@@ -32,7 +40,7 @@ impl<S: Source> Run<'_, S> {
     pub(super) fn stand(&mut self) {
         self.close_rows();
         self.traffic.clear();
-        self.store.apply(self.control.positions(), &mut self.traffic);
+        self.store.apply(self.control.positions(), &self.plan.tenants, &mut self.traffic);
         self.write_back();
         self.begin_rows();
     }
@@ -60,7 +68,7 @@ impl<S: Source> Run<'_, S> {
             tenant,
             quota_blocks: decision.quota_blocks,
             occupied_blocks: 0,
-            caching: decision.mode.caching.to_string(),
+            caching: self.plan.tenants[tenant].caching.unwrap_or(decision.mode.caching).to_string(),
             write_policy: decision.mode.write.to_string(),
             predicted_latency: decision.predicted.map(|predicted| predicted.latency),
             predicted_request_hit_ratio: decision.predicted.map(|predicted| predicted.request_hit_ratio),
@@ -86,6 +94,7 @@ impl<S: Source> Run<'_, S> {
         let some = requests > 0;
         self.rows[row].occupied_blocks = held;
         self.rows[row].achieved = Achieved {
+            requests,
             latency: some.then(|| sum_ns as f64 / 1e9 / requests as f64),
             request_hit_ratio: some.then(|| hits as f64 / requests as f64),
             iops: per_second(requests),

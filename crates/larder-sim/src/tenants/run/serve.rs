@@ -178,6 +178,7 @@ impl<S: Source> Run<'_, S> {
 
     /// A request is done after all but what it `waited` for blocks that had to be written back.
     fn done(&mut self, tenant: usize, by: ServedBy, done: u64, waited: u64) -> u64 {
+        let done = self.followed.took(self.now, tenant, by).map_or(done, |took| self.now + took);
         let (alone, done) = (done - self.now, done + waited);
         let took = done - self.now;
         let guest = &mut self.guests[tenant];

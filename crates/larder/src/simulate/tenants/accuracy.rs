@@ -72,6 +72,7 @@ mod tests {
             predicted_request_hit_ratio: predicted.map(|[_, hits, _]| hits),
             predicted_ssd_writes_per_second: predicted.map(|[.., written]| written),
             achieved: Achieved {
+                requests: 1,
                 latency,
                 request_hit_ratio: latency.map(|_| hits),
                 iops: 1.0,

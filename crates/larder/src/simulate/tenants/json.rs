@@ -3,7 +3,9 @@
 use larder_sim::tenants::TenantsResult;
 use serde::Serialize;
 
+use super::beside::Beside;
 use super::found::Found;
+use super::like::Like;
 use crate::problem::Problem;
 
 #[derive(Serialize)]
@@ -17,15 +19,22 @@ struct Run<'a> {
     scenario: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     footprint_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    beside_daemon: Vec<Beside>,
     #[serde(flatten)]
     result: &'a TenantsResult,
 }
 
 /// One object with a list of runs.
-pub fn render(all: &[Found<'_>]) -> Result<String, Problem> {
+pub fn render(all: &[Found<'_>], like: Option<&Like>) -> Result<String, Problem> {
     let runs = all.iter().flat_map(|found| {
         let scenario = found.workload.scenario.as_deref();
-        found.runs().map(move |result| Run { scenario, footprint_bytes: found.footprint_bytes, result })
+        found.runs().map(move |result| Run {
+            scenario,
+            footprint_bytes: found.footprint_bytes,
+            beside_daemon: like.map_or_else(Vec::new, |like| like.beside(result)),
+            result,
+        })
     });
     let json = serde_json::to_string_pretty(&All { runs: runs.collect() });
     json.map(|json| json + "\n")

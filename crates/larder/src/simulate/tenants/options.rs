@@ -1,6 +1,7 @@
 //! The options of a simulation of tenants that share a cache: whose requests, on what devices, divided how.
 
 use std::num::NonZero;
+use std::path::PathBuf;
 
 use clap::{Arg, Args};
 use larder_alloc::Objective;
@@ -27,7 +28,28 @@ pub struct Asked {
     /// Tenants as a file of scenarios lists them (TOML), with the sizes of the cache: all scenarios, or the one named. May be given again.
     #[arg(long = "scenario", value_name = "FILE[#NAME]")]
     pub scenarios: Vec<String>,
+    /// As a daemon: by its larder.toml (then with a trace for each of its tenants), or, with what it measured, by what `larder record --account` wrote.
+    #[arg(long, value_name = "FILE", conflicts_with_all = OF_LIKE)]
+    pub like: Option<PathBuf>,
 }
+
+/// What a daemon's configuration says.
+const OF_LIKE: [&str; 14] = [
+    "scenarios",
+    "settings",
+    "cache",
+    "epoch",
+    "min",
+    "objective",
+    "sample",
+    "dwpd",
+    "tbw",
+    "years",
+    "ssd_write_budget",
+    "block",
+    "policy",
+    "write_policy",
+];
 
 /// How the tenants' requests come.
 #[derive(Debug, Default, Args)]
@@ -171,7 +193,7 @@ const WITHOUT_TENANTS: [&str; 7] = ["trace", "admission", "size", "warmup", "int
 /// The same argument of `larder simulate`, refused where it means nothing.
 pub fn where_it_fits(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
-        "tenants" | "scenarios" => arg,
+        "tenants" | "scenarios" | "like" => arg,
         "trace" => arg.required_unless_present(TENANTS).conflicts_with(TENANTS),
         id if WITH_TENANTS.contains(&id) => arg.requires(TENANTS),
         id if WITHOUT_TENANTS.contains(&id) => arg.conflicts_with(TENANTS),

@@ -161,6 +161,7 @@ impl Settings {
             repeat: self.repeats(),
             quota_bytes: self.quota,
             write_policy: self.write.unwrap_or_default(),
+            caching: None,
             goals: Goals {
                 weight: self.weight.unwrap_or(1.0),
                 share: self.share,
@@ -275,6 +276,7 @@ mod tests {
                 repeat: true,
                 quota_bytes: Some(1 << 20),
                 write_policy: ConfiguredPolicy::Fixed(WritePolicy::ReadOnly),
+                caching: None,
                 goals: Goals {
                     weight: 3.0,
                     share: Some(2.0),

@@ -15,6 +15,8 @@ use crate::problem::Problem;
 pub enum Opener {
     /// A file, in a format if one is named.
     File(PathBuf, Option<Format>),
+    /// One tenant's requests of a file.
+    OfTenant(PathBuf, Option<Format>, String),
     /// Requests made on the spot.
     Generated(GeneratorSpec),
     /// Requests in memory, for many runs over the same ones.
@@ -26,6 +28,9 @@ impl Opener {
     pub fn open(&self) -> Result<Requests, TraceError> {
         let input = match self {
             Self::File(path, format) => Input::Trace(Box::new(Trace::open(path, *format)?)),
+            Self::OfTenant(path, format, tenant) => {
+                Input::OfTenant(Box::new(Trace::open(path, *format)?), tenant.clone())
+            }
             Self::Generated(spec) => Input::Generated(Box::new(spec.open()), spec.volumes()),
             Self::Held(requests) => Input::Held(Arc::clone(requests), 0),
         };

@@ -1,0 +1,129 @@
+//! The account of a recording: what the daemon was like while guests' requests were recorded, what these took, and what was decided. With it and the trace `larder simulate --like` does again what
+//! the daemon did.
+
+use std::io;
+use std::path::Path;
+
+use larder_alloc::{Measured, Timed};
+use serde::{Deserialize, Serialize};
+
+/// How a daemon stood when a recording of it began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The configuration in effect, as `larder.toml` would have it.
+    pub config: String,
+    /// Blocks of the cache.
+    pub cache_blocks: u32,
+    /// Seconds between decisions.
+    pub epoch_seconds: f64,
+    /// When the recording began, in seconds since the loop did.
+    pub began_seconds: f64,
+    /// Where the tenants stood then.
+    pub tenants: Vec<DecidedTenant>,
+}
+
+/// A decision about all tenants, and what was measured since the one before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Decided {
+    /// When, in seconds since the loop began.
+    pub seconds: f64,
+    /// The tenants.
+    pub tenants: Vec<DecidedTenant>,
+}
+
+/// A tenant's part of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DecidedTenant {
+    /// Its name.
+    pub name: String,
+    /// Blocks that it may hold.
+    pub quota_blocks: u32,
+    /// What its writes do.
+    pub write_policy: String,
+    /// Replacement and admission.
+    pub caching: String,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// Its requests since the decision before.
+    pub measured: MeasuredRequests,
+}
+
+/// Requests by what served them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredRequests {
+    /// Reads that the cache served alone.
+    pub read_hits: Took,
+    /// Reads that needed the backing.
+    pub read_misses: Took,
+    /// Writes that the cache took alone.
+    pub cached_writes: Took,
+    /// Writes that went to the backing.
+    pub backing_writes: Took,
+}
+
+/// Some requests, and the seconds that they took together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Took {
+    /// How many.
+    pub requests: u64,
+    /// Seconds, added up.
+    pub seconds: f64,
+}
+
+impl MeasuredRequests {
+    /// Of what the loop measured.
+    pub fn of(measured: &Measured) -> Self {
+        let took = |timed: Timed| Took { requests: timed.count, seconds: timed.seconds };
+        Self {
+            read_hits: took(measured.read_hits),
+            read_misses: took(measured.read_misses),
+            cached_writes: took(measured.cached_writes),
+            backing_writes: took(measured.backing_writes),
+        }
+    }
+
+    /// As the loop measures.
+    pub fn measured(&self) -> Measured {
+        let timed = |took: Took| Timed { count: took.requests, seconds: took.seconds };
+        Measured {
+            read_hits: timed(self.read_hits),
+            read_misses: timed(self.read_misses),
+            cached_writes: timed(self.cached_writes),
+            backing_writes: timed(self.backing_writes),
+            ..Measured::default()
+        }
+    }
+}
+
+/// All of it, as it is kept in a file (JSON).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Account {
+    /// Version of the command that wrote it.
+    pub version: String,
+    /// The trace; a relative path is from the folder of the account.
+    pub trace: String,
+    /// How it began.
+    pub setup: Setup,
+    /// What was decided meanwhile, in order.
+    pub decisions: Vec<Decided>,
+}
+
+impl Account {
+    /// Another decision, or more tenants of the last one.
+    pub fn decided(&mut self, decided: Decided) {
+        match self.decisions.last_mut().filter(|last| last.seconds == decided.seconds) {
+            Some(last) => last.tenants.extend(decided.tenants),
+            None => self.decisions.push(decided),
+        }
+    }
+
+    /// As JSON.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn save(&self, path: &Path) -> io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        std::fs::write(path, text)
+    }
+}

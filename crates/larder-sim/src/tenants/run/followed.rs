@@ -1,0 +1,75 @@
+//! A run that does again what a daemon did: its decisions come when they came there, and its requests take what they took there.
+
+use larder_alloc::Timed;
+use larder_alloc::control::{ControlLoop, ServedBy};
+
+use super::super::arrivals::ns;
+use super::super::plan::Recorded;
+
+/// Where the run is in what was recorded, if anything was.
+pub(super) struct Followed<'a> {
+    recorded: Option<&'a Recorded>,
+    /// Decisions that lie behind.
+    past: usize,
+}
+
+impl<'a> Followed<'a> {
+    pub(super) fn new(recorded: Option<&'a Recorded>) -> Self {
+        Self { recorded, past: 0 }
+    }
+
+    /// Decisions come when the daemon's did, and at no other times.
+    pub(super) fn is_followed(&self) -> bool {
+        self.recorded.is_some_and(|recorded| recorded.keeps_times)
+    }
+
+    /// When the daemon decided next.
+    pub(super) fn decision_seconds(&self) -> Option<f64> {
+        let recorded = self.recorded.filter(|recorded| recorded.keeps_times)?;
+        recorded.decisions.get(self.past).map(|decision| decision.seconds)
+    }
+
+    /// At `now` the time of this decision has come, if it has.
+    pub(super) fn decision(&self, now: u64) -> Option<f64> {
+        self.decision_seconds().filter(|&seconds| ns(seconds) <= now)
+    }
+
+    /// Decisions up to `now` lie behind.
+    pub(super) fn go_on(&mut self, now: u64) {
+        let Some(recorded) = self.recorded else { return };
+        while recorded.decisions.get(self.past).is_some_and(|decision| ns(decision.seconds) <= now) {
+            self.past += 1;
+        }
+    }
+
+    /// What the requests of a tenant of one kind took about now, in nanoseconds; none where the daemon had none so far.
+    pub(super) fn took(&mut self, now: u64, tenant: usize, by: ServedBy) -> Option<u64> {
+        if !self.is_followed() {
+            self.go_on(now);
+        }
+        let decisions = &self.recorded?.decisions;
+        let mean = |at: usize| {
+            let measured = decisions.get(at)?.measured.get(tenant)?;
+            let timed: Timed = match by {
+                ServedBy::ReadHit => measured.read_hits,
+                ServedBy::ReadMiss => measured.read_misses,
+                ServedBy::CachedWrite => measured.cached_writes,
+                ServedBy::BackingWrite => measured.backing_writes,
+            };
+            timed.mean()
+        };
+        // Of the last ones the daemon did not decide any more.
+        let last = self.past.min(decisions.len().saturating_sub(1));
+        (0..=last).rev().find_map(mean).map(ns)
+    }
+
+    /// All tenants are where they were when the recording began.
+    pub(super) fn take_stand(&self, control: &mut ControlLoop) {
+        let Some(recorded) = self.recorded else { return };
+        for (tenant, &(quota, mode)) in recorded.stand.iter().enumerate() {
+            let reason = control.positions()[tenant].decision.reason.clone();
+            control.set_quota(tenant, quota, reason);
+            control.set_mode(tenant, mode);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Simulation and daemon agree: what is recorded of a daemon, simulated with its configuration and what it measured, gives its decisions again, and its hits.
+//!
+//! So far under four allocators, with a cache that is not kept; docs/live.md says what differs otherwise.
+
+use serde_json::Value;
+
+use crate::common::daemon::{Larder, count, larder, tenant};
+use crate::common::nbd::Client;
+use crate::common::pattern::{random, stamp};
+use crate::common::process::{Background, run};
+use crate::common::setup::{BLOCK, MIB, Setup};
+use crate::common::{LIMIT, wait_for};
+
+/// Requests to each tenant between two decisions.
+const REQUESTS: u64 = 600;
+
+/// Whole epochs in which requests come.
+const EPOCHS: u64 = 4;
+
+/// They ask in turn, one at a time, soon after a decision: none comes while it is decided, and might count on either side.
+const TENANTS: [&str; 3] = ["reader", "looper", "writer"];
+
+fn daemon(allocator: &str) -> Larder {
+    let mut setup = Setup::in_memory("4MiB")
+        .cold()
+        .control(&format!("allocator = \"{allocator}\""))
+        .control("epoch = \"2s\"\nmin_blocks = 16");
+    for name in TENANTS {
+        setup = setup.tenant(name, "").volume(name, 16 * MIB);
+    }
+    setup.start()
+}
+
+fn recording(daemon: &Larder) -> Background {
+    let mut command = larder();
+    command.args(["record", "--out", "all.parquet", "--account", "all.json"]);
+    command.arg("--socket").arg(daemon.control_socket()).current_dir(daemon.folder());
+    let recorder = Background::start(&mut command, &daemon.path("record.log"));
+    wait_for("the recording has begun", || {
+        let log = daemon.log();
+        log.contains("recording requests").then_some(()).ok_or(log)
+    });
+    recorder
+}
+
+/// What tenants ask for: one reads what is near the start most often, one reads round and round, one writes again what it wrote and reads some of it.
+struct Load {
+    clients: Vec<Client>,
+    state: u64,
+    round: u64,
+}
+
+impl Load {
+    fn new(daemon: &Larder) -> Self {
+        let clients = TENANTS.iter().map(|name| Client::connect(&daemon.socket(name), name)).collect();
+        Self { clients, state: 7, round: 0 }
+    }
+
+    /// One request of each tenant, one after the other.
+    fn turn(&mut self) {
+        let near = |state: &mut u64, of: u64| random(state, of).min(random(state, of));
+        let blocks = 1 + random(&mut self.state, 3);
+        let place = near(&mut self.state, 1500);
+        self.clients[0].read(place * BLOCK, (blocks * BLOCK) as u32).expect("a read");
+        self.clients[1].read(self.round * 2 % 500 * BLOCK, 2 * BLOCK as u32).expect("a read");
+        let place = near(&mut self.state, 300);
+        match random(&mut self.state, 3) {
+            0 => drop(self.clients[2].read(place * BLOCK, BLOCK as u32).expect("a read")),
+            _ => {
+                let data = stamp(3, self.round, place * BLOCK, BLOCK);
+                self.clients[2].write(place * BLOCK, &data).expect("a write");
+            }
+        }
+        self.round += 1;
+    }
+}
+
+fn epoch(daemon: &Larder) -> u64 {
+    count(&tenant(&daemon.status(), TENANTS[0])["decision"], "epoch")
+}
+
+fn wait_beyond(daemon: &Larder, before: u64) -> u64 {
+    wait_for("the next epoch", || {
+        let now = epoch(daemon);
+        (now > before).then_some(now).ok_or(now.to_string())
+    })
+}
+
+/// Run tenants under an allocator, record them, and simulate the recording: the daemon's last status, and the run.
+fn both(allocator: &str) -> (Value, Value) {
+    let daemon = daemon(allocator);
+    let mut recorder = recording(&daemon);
+    let mut load = Load::new(&daemon);
+    let mut at = epoch(&daemon);
+    for _ in 0..EPOCHS {
+        (0..REQUESTS).for_each(|_| load.turn());
+        at = wait_beyond(&daemon, at);
+    }
+    let status = daemon.status();
+    recorder.terminate();
+    assert_eq!(recorder.wait(LIMIT).code(), Some(0), "{}", recorder.log());
+    let folder = daemon.folder().to_owned();
+    let simulate = ["simulate", "--like", "all.json", "--json"];
+    let text = run(larder().args(simulate).current_dir(&folder), &folder);
+    daemon.stop();
+    let run: Value = serde_json::from_str(&text).expect("JSON");
+    (status, run["runs"][0].clone())
+}
+
+/// The hits of each tenant are those of the daemon within a point, and so are its decisions.
+fn agree(allocator: &str) {
+    let (status, run) = both(allocator);
+    for (at, name) in TENANTS.iter().enumerate() {
+        let (live, simulated) = (tenant(&status, name), &run["tenants"][at]);
+        let (hits, misses) = (count(&live, "read_hits"), count(&live, "read_misses"));
+        let ratio = hits as f64 / (hits + misses) as f64;
+        let found = simulated["read_hit_ratio"].as_f64().expect("a ratio");
+        assert_eq!(hits + misses, count(simulated, "block_reads"), "{allocator}: {name}");
+        assert!((ratio - found).abs() <= 0.01, "{allocator}: {name}: {ratio} live, {found} simulated");
+        let beside = &run["beside_daemon"][at];
+        let (decisions, same) = (count(beside, "decisions"), count(beside, "same_decisions"));
+        assert!(decisions >= EPOCHS && same == decisions, "{allocator}: {name}: {beside:#}");
+    }
+}
+
+#[test]
+fn under_static() {
+    agree("static");
+}
+
+#[test]
+fn under_eci() {
+    agree("eci");
+}
+
+#[test]
+fn under_centaur() {
+    agree("centaur");
+}
+
+#[test]
+fn under_wss() {
+    agree("wss");
+}
