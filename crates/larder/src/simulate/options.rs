@@ -10,7 +10,7 @@ use larder_trace::Format;
 
 use super::matrix::PolicyChoice;
 use super::size::SizeChoice;
-use super::tenants::{Arrivals, Asked, Division, Machine, where_it_fits};
+use super::tenants::{Arrivals, Asked, Division, Machine, OF_LIKE, TENANTS, where_it_fits};
 use crate::amount::{Interval, Warmup};
 use crate::block;
 use crate::input::TraceName;
@@ -85,6 +85,9 @@ pub struct Options {
     pub quiet: bool,
     #[command(flatten, next_help_heading = "Tenants that share a cache")]
     pub asked: Asked,
+    /// As a daemon: by its larder.toml (then with a trace for each of its tenants), or, with what it measured, by what `larder record --account` wrote.
+    #[arg(long, value_name = "FILE", group = TENANTS, conflicts_with_all = OF_LIKE, help_heading = "Tenants that share a cache")]
+    pub like: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Tenants that share a cache")]
     pub division: Division,
     #[command(flatten, next_help_heading = "Tenants that share a cache")]

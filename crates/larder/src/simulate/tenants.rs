@@ -28,7 +28,9 @@ pub use found::{FOOTPRINT_BLOCK, bytes};
 use found::{Found, Group};
 pub use grid::table as grid;
 use like::Like;
-pub use options::{Arrivals, Asked, DEFAULT_ALLOCATOR, Division, Machine, of_a_run, where_it_fits};
+pub use options::{
+    Arrivals, Asked, DEFAULT_ALLOCATOR, Division, Machine, OF_LIKE, TENANTS, of_a_run, where_it_fits,
+};
 pub use report::busy;
 pub use runs::{Job, all as run_all};
 pub use scenario::read as read_scenarios;
@@ -39,7 +41,7 @@ pub use workload::{Surveyed, Workload, survey, workloads};
 pub fn run(options: &Options) -> Result<(), Problem> {
     let place = options.plot.as_deref().map(plot::Place::new).transpose()?;
     options.json.iter().flatten().map(AsRef::<Path>::as_ref).try_for_each(output::check)?;
-    if let Some(path) = &options.asked.like {
+    if let Some(path) = &options.like {
         return run_like(options, place.as_ref(), &Like::load(path)?);
     }
     let all = workloads(&options.asked, &options.arrivals, options.limit, &[])?;

@@ -150,6 +150,8 @@ impl Like {
             min_bytes: u64::from(control.min_blocks) * block_bytes,
             write_threshold: control.write_threshold,
             write_back: control.write_back,
+            // As the daemon runs it.
+            corrected: true,
             budget: write_budget(&self.config, self.cache_blocks),
             sampling: Sampling::Blocks(SAMPLED_BLOCKS),
             seed: options.seed,

@@ -1,7 +1,6 @@
 //! The options of a simulation of tenants that share a cache: whose requests, on what devices, divided how.
 
 use std::num::NonZero;
-use std::path::PathBuf;
 
 use clap::{Arg, Args};
 use larder_alloc::Objective;
@@ -16,7 +15,7 @@ use crate::problem::Problem;
 use crate::simulate::size::SizeChoice;
 
 /// What all options need that mean nothing without tenants.
-const TENANTS: &str = "asks_for_tenants";
+pub const TENANTS: &str = "asks_for_tenants";
 
 /// Whose requests, and when.
 #[derive(Debug, Default, Args)]
@@ -28,13 +27,10 @@ pub struct Asked {
     /// Tenants as a file of scenarios lists them (TOML), with the sizes of the cache: all scenarios, or the one named. May be given again.
     #[arg(long = "scenario", value_name = "FILE[#NAME]")]
     pub scenarios: Vec<String>,
-    /// As a daemon: by its larder.toml (then with a trace for each of its tenants), or, with what it measured, by what `larder record --account` wrote.
-    #[arg(long, value_name = "FILE", conflicts_with_all = OF_LIKE)]
-    pub like: Option<PathBuf>,
 }
 
 /// What a daemon's configuration says.
-const OF_LIKE: [&str; 14] = [
+pub const OF_LIKE: [&str; 14] = [
     "scenarios",
     "settings",
     "cache",
