@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Every allocator of the daemon on the same tenants, live: the demo's two, then eight, over NBD on emulated hard disks.
 
-Each allocator gets fresh disks, a cold cache and the same requests at the same times. Told are mean latencies of all requests from the moment each was due,
+Each allocator gets fresh disks, an empty cache and the same requests at the same times. Told are mean latencies of all requests from when the cache has filled, each from the moment it was due,
 and for allocators that predict, by how much the share of requests that hit differed from what was predicted. Every byte read is verified.
 """
 
@@ -117,10 +117,10 @@ def main():
     parser.add_argument("--larder", default=os.path.join(demo.ROOT, "target", "release", "larder"))
     parser.add_argument("--traces", default=os.path.join(demo.ROOT, "..", "shared", "traces"))
     parser.add_argument("--folder", default=os.path.join(demo.ROOT, "demo-out"))
-    parser.add_argument("--seconds", type=int, default=90, help="each run")
-    parser.add_argument("--ramp", type=int, default=30, help="seconds at the begin of each run, while the cache fills, that are not counted")
+    parser.add_argument("--seconds", type=int, default=66, help="each run")
+    parser.add_argument("--ramp", type=int, default=24, help="seconds at the begin of each run, while the cache fills, that are not counted")
     parser.add_argument("--epoch", type=int, default=6, help="seconds")
-    parser.add_argument("--cache", type=int, default=16, help="MiB for two tenants; twice that for eight")
+    parser.add_argument("--cache", type=int, default=8, help="MiB for two tenants; twice that for eight")
     parser.add_argument("--allocators", nargs="+", default=ALLOCATORS)
     options = parser.parse_args()
     if not os.path.exists(options.larder):
@@ -128,7 +128,7 @@ def main():
     folder = os.path.abspath(options.folder)
     demo.empty_folder(folder)
     loads, source = trace.tenants(options.traces, 80 * options.seconds, options.seconds)
-    print(f"traces {source}\n\nTwo tenants, cache {options.cache} MiB, epochs of {options.epoch} s: {options.seconds} s for each allocator", flush=True)
+    print(f"traces {source}\n\nTwo tenants, cache {options.cache} MiB, epochs of {options.epoch} s: {options.seconds} s for each allocator, counted from {options.ramp} s on", flush=True)
     compare(folder, loads, options)
     options.cache *= 2
     print(f"\nEight tenants, cache {options.cache} MiB", flush=True)
