@@ -2,15 +2,13 @@
 //!
 //! What is predicted and measured is what its reads took (equation 2 over reads alone: of writes the paper says nothing that depends on the size): by the curves of
 //! the epoch for the blocks that it held, and by the clock. Where the two differ, the tenant's hits count by as much more, or less, in the sum that is minimised, as its
-//! reads took longer or shorter; its predicted latency is corrected alike. Where all wishes fit, what is left of the cache goes to those whose reads took longer,
-//! as many times their wish at most: in the paper it stays free.
+//! reads took longer or shorter; its predicted latency is corrected alike. Where all wishes fit there is nothing to weigh:
+//! everybody has its useful reuse distance, as in the paper.
 
 use std::collections::BTreeMap;
 
 use super::{Eci, Sizes, accesses, read_share};
-use crate::bounds::{Bounds, bounds};
 use crate::correction::{Correction, held_blocks};
-use crate::shares::share_out;
 use crate::{AllocError, Allocator, Constraints, Decision, Findings, Profile, Tenant};
 
 /// ECI-Cache's allocator, corrected by what is measured.
@@ -55,8 +53,9 @@ impl Allocator for CorrectedEci {
     ) -> Result<Vec<Decision>, AllocError> {
         let wrong = self.learn(tenants);
         let sizes = Sizes::of(tenants, constraints);
-        let quotas = match sizes.fit() {
-            true => with_what_is_left(&sizes, tenants, &wrong),
+        let fit = sizes.fit();
+        let quotas = match fit {
+            true => sizes.wanted.clone(),
             false => sizes.least_latency(tenants, |at| wrong[at].unwrap_or(1.0)),
         };
         let mut decisions = sizes.decisions(tenants, constraints, &quotas);
@@ -68,24 +67,11 @@ impl Allocator for CorrectedEci {
                     (read_share(&found.epoch.classes), predicted_reads(found, quota).unwrap_or(0.0));
                 predicted.latency += share * latency * (factor - 1.0);
             }
-            decision.reason +=
-                &format!("; sized by measurement: its reads take {factor:.2} times what its curve says");
+            let how = if fit { "measured" } else { "sized by measurement" };
+            decision.reason += &format!("; {how}: its reads take {factor:.2} times what its curve says");
         }
         Ok(decisions)
     }
-}
-
-/// The wishes, and what is left of the cache for those whose reads took longer than their curves say.
-fn with_what_is_left(sizes: &Sizes, tenants: &[Tenant<'_>], wrong: &[Option<f64>]) -> Vec<u64> {
-    let mut quotas = sizes.wanted.clone();
-    let more = |((wish, bounds), factor): ((&u64, Bounds), &Option<f64>)| {
-        let factor = factor.unwrap_or(1.0).max(1.0);
-        // A wish is within the cache, and a factor within 2.
-        bounds.clamp((*wish as f64 * factor) as u64).max(*wish)
-    };
-    let most: Vec<u64> = sizes.wanted.iter().zip(bounds(tenants, sizes.cache)).zip(wrong).map(more).collect();
-    share_out(sizes.cache - sizes.wanted_in_all(), &mut quotas, &most);
-    quotas
 }
 
 /// What the reads of the epoch took in the mean, and what they take by its curves with the blocks that the tenant held.
