@@ -60,7 +60,7 @@ impl Engine {
                     break;
                 }
             }
-            self.free_ahead(from);
+            self.free_ahead(own);
             self.fit_capacity(from);
             // What left may not be free yet, and others be.
             self.have_free_slot();
@@ -76,8 +76,13 @@ impl Engine {
 
     /// Who gives a block up so that a tenant can have another: the tenant itself, but where partitions lend and it is below its quota.
     pub(crate) fn giver(&self, own: PartitionId) -> PartitionId {
-        let lender = if self.is_lending() { self.lender(own) } else { None };
-        lender.unwrap_or(own)
+        self.lendable(own).map_or(own, |(from, _)| from)
+    }
+
+    /// Who lends to a tenant, and how much it has above its quota.
+    pub(crate) fn lendable(&self, own: PartitionId) -> Option<(PartitionId, u32)> {
+        let from = if self.is_lending() { self.lender(own) } else { None };
+        from.map(|from| (from, self.above_quota(from)))
     }
 
     /// Who gives blocks back for a tenant that is below its quota: the one that is most above its own.

@@ -523,7 +523,7 @@ impl Engine {
             if self.free_slots.is_empty() {
                 self.evict_for(from);
             }
-            self.free_ahead(from);
+            self.free_ahead(home);
             if from != home {
                 self.fit_capacity(from);
             }

@@ -18,7 +18,8 @@ impl Engine {
     /// A part has its lock, and is to write to the cache alone. True if it waits for slots; it is granted again after a round.
     pub(crate) fn waits_for_slots(&mut self, part_id: u32) -> bool {
         let part = self.parts[part_id as usize];
-        if self.durable.is_none() || self.goes_past_cache(part.volume) || part.rounds >= ROUNDS_MAX {
+        let waits_otherwise = self.is_ordered(part.volume) || self.goes_past_cache(part.volume);
+        if self.durable.is_none() || waits_otherwise || part.rounds >= ROUNDS_MAX {
             return false;
         }
         let blocks = self.blocks_of(part.start, part.end);

@@ -79,7 +79,12 @@ impl Engine {
         let quota = self.partitions[at].quota;
         let ahead = (quota / AHEAD_SHARE).min(AHEAD_MAX).max((quota / AHEAD_SHARE_SMALL).min(AHEAD_MIN));
         let missing = (ahead as usize).saturating_sub(self.free_slots.len() + durable.freeing());
-        for _ in 0..missing {
+        // Whoever lends gives what it has above its quota, and no more.
+        let lent = self.lendable(at).map_or(0, |(from, most)| {
+            let lent = missing.min(most as usize);
+            (0..lent).take_while(|_| self.evict_one(from)).count()
+        });
+        for _ in lent..missing {
             if !self.evict_for(at) {
                 return;
             }
