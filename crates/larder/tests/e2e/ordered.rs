@@ -27,10 +27,25 @@ const MOMENTS: usize = 20;
 fn snapshot(larder: &Larder, name: &str) -> PathBuf {
     let (daemon, copy) = (larder.id().to_string(), larder.path(name));
     run(program("kill").args(["-STOP", &daemon]), larder.folder());
+    while !is_stopped(larder.id()) {
+        std::thread::yield_now();
+    }
     let copied = fs::copy(larder.backing("a0"), &copy);
     run(program("kill").args(["-CONT", &daemon]), larder.folder());
     copied.expect("a copy of the backing");
     copy
+}
+
+/// A thread of a busy machine hears of the signal some milliseconds later. What the kernel has accepted goes on either way.
+fn is_stopped(process: u32) -> bool {
+    let mut threads = fs::read_dir(format!("/proc/{process}/task")).expect("the daemon's threads");
+    threads.all(|thread| {
+        let stat = thread.and_then(|thread| fs::read_to_string(thread.path().join("stat")));
+        // The name, in parentheses, may hold anything; the state follows it.
+        let stat = stat.unwrap_or_default();
+        let name_ends = stat.rfind(')').unwrap_or(0);
+        stat.is_empty() || stat.contains("(iou-wrk") || stat[name_ends..].starts_with(") T")
+    })
 }
 
 /// As after a power cut: the journal is replayed, then nothing is wrong.
