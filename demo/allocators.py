@@ -41,7 +41,7 @@ def decisions(folder, options, name):
 
 
 def counted(records, since):
-    """Decisions that were measured, each for most of an epoch, after the cache had filled."""
+    """Decisions that were measured, from when the cache had filled."""
     return [record for record in records if record["unix_seconds"] >= since and record["achieved"]]
 
 
@@ -70,9 +70,9 @@ def run(folder, loads, options, allocator):
     larder = None
     try:
         larder, uris = demo.start_larder(folder, {name: uri for name, (_, uri) in disks.items()}, options)
-        counted_from = time.time() + options.ramp
+        filled = time.time() + options.ramp
         results, _ = demo.run_all(allocator, uris, loads, None, options.ramp)
-        told = {name: counted(decisions(folder, options, name), counted_from) for name in loads}
+        told = {name: counted(decisions(folder, options, name), filled) for name in loads}
         return results, demo.status(folder, options), told
     finally:
         demo.write_config = written

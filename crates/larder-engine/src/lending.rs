@@ -1,7 +1,8 @@
 //! Partitions that lend each other what they do not use.
 //!
 //! While they lend, a tenant grows as long as there are free blocks, whatever its quota. When there are none, one that is below its quota takes blocks from the one that is
-//! most above its own; all others make do with what they have. So does newer data of a dirty block, which takes a slot of its own.
+//! most above its own; all others make do with what they have. That goes for newer data of a dirty block, too, which takes a slot of its own.
+//! So nothing leaves the cache because of a decision alone, but only when somebody wants its place.
 //! Where tenants share a partition, none of this is so. An engine that lends takes the whole free pool: no other may depend on it.
 
 use crate::partitions::PartitionId;
@@ -47,7 +48,7 @@ impl Engine {
     /// A slot for another block of a tenant, lent or its own.
     pub(crate) fn take_lent_slot(&mut self, own: PartitionId) -> Option<u32> {
         if !self.have_free_slot() {
-            let from = self.giver(own);
+            let from = self.lendable(own).map_or(own, |(from, _)| from);
             let above = self.above_quota(from);
             // Slots that wait until the journal says that they are free are on their way already.
             let coming = self.durable.as_ref().map_or(0, |durable| durable.freeing());
@@ -74,9 +75,12 @@ impl Engine {
         Some(slot)
     }
 
-    /// Who gives a block up so that a tenant can have another: the tenant itself, but where partitions lend and it is below its quota.
-    pub(crate) fn giver(&self, own: PartitionId) -> PartitionId {
-        self.lendable(own).map_or(own, |(from, _)| from)
+    /// A block leaves the cache so that a tenant can have its slot: one of its own, but where partitions lend and it is below its quota.
+    pub(crate) fn give_one(&mut self, own: PartitionId) -> bool {
+        let Some((from, _)) = self.lendable(own) else { return self.evict_for(own) };
+        let gone = self.evict_one(from);
+        self.fit_capacity(from);
+        gone
     }
 
     /// Who lends to a tenant, and how much it has above its quota.

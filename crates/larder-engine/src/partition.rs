@@ -519,14 +519,10 @@ impl Engine {
             self.take_from_pool(TAKE);
         }
         if self.free_slots.len() < TAKE / 2 {
-            let from = self.giver(home);
             if self.free_slots.is_empty() {
-                self.evict_for(from);
+                self.give_one(home);
             }
             self.free_ahead(home);
-            if from != home {
-                self.fit_capacity(from);
-            }
         }
         let slot = self.free_slots.pop()?;
         self.note_entered(slot);

@@ -2,10 +2,10 @@
 //!
 //! A slot that is freed can be used when the journal durably says so, a few milliseconds later. A burst of writes may need more of them than were freed ahead: to write to the
 //! backing instead takes longer, on a disk many times, and leaves the blocks uncached. So such a write frees what it lacks and waits for the journal, for some rounds at
-//! most: where what it could have is dirty, it goes on with the slots that there are, and passes the cache by for the rest.
+//! most: where what it could have is dirty, it goes on with the slots that there are, and passes the cache by for the rest. Writes to ordered volumes wait in their own
+//! way (`order`).
 
 use crate::locks::Owner;
-use crate::partitions::PartitionId;
 use crate::{Engine, VolumeId};
 
 /// Rounds of the journal that a write waits for slots at most.
@@ -56,16 +56,6 @@ impl Engine {
             more -= 1;
         }
         self.durable.as_ref().is_none_or(|durable| durable.freeing() == 0)
-    }
-
-    /// A block leaves the cache, so that a partition can have its slot.
-    fn give_one(&mut self, home: PartitionId) -> bool {
-        let from = self.giver(home);
-        let gone = self.evict_for(from);
-        if from != home {
-            self.fit_capacity(from);
-        }
-        gone
     }
 
     /// A round of the journal is over, or the cache is not used any more: those who wait try again.
