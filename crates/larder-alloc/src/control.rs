@@ -368,25 +368,36 @@ impl ControlLoop {
         }
     }
 
-    /// What is due without a decision: another period of the budget begins, or the rates of the tenants that are there are looked at. Where one has changed,
-    /// decisions are due soon.
-    pub fn look(&mut self, now: f64) {
+    /// Tenants that do far more than what was decided by, if it is time to look at their rates.
+    pub fn changed(&self, now: f64) -> Vec<usize> {
+        if now < self.look {
+            return Vec::new();
+        }
+        let observed = self.positions.iter().zip(&self.observers).enumerate();
+        observed
+            .filter(|(_, (it, observer))| it.present && observer.has_changed(now))
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    /// What is due without a decision: another period of the budget begins, or the rates of the tenants that are there are looked at. Those that have changed
+    /// ([`Self::changed`], after which all that was measured so far is to be absorbed) are learned anew, and decisions are due soon.
+    pub fn look(&mut self, now: f64, changed: &[usize]) {
         if let Some(pace) = &mut self.pace {
             pace.turn(now);
         }
-        if now < self.look {
-            return;
+        if now >= self.look {
+            self.price(now);
+            self.look = now + self.config.epoch_seconds / LOOKS;
+            let observed = self.observers.iter_mut().zip(&self.positions);
+            observed.filter(|(_, it)| it.present).for_each(|(observer, _)| observer.looked(now));
         }
-        self.price(now);
-        self.look = now + self.config.epoch_seconds / LOOKS;
-        let mut changed = false;
-        for (observer, position) in self.observers.iter_mut().zip(&self.positions) {
-            if position.present && observer.look(now) {
+        for &at in changed {
+            if let Some(observer) = self.observers.get_mut(at) {
                 observer.restart(now);
-                changed = true;
             }
         }
-        if changed {
+        if !changed.is_empty() {
             self.learn_quickly(now);
         }
     }

@@ -369,20 +369,33 @@ impl Runner {
             if self.now() < self.epochs.due_seconds() {
                 continue;
             }
-            if !self.epochs.must_decide(self.now()) {
-                self.epochs.look(self.now());
+            let decides = self.epochs.must_decide(self.now());
+            let changed = if decides { Vec::new() } else { self.epochs.changed(self.now()) };
+            if !decides && changed.is_empty() {
+                self.epochs.look(self.now(), &[], &[]);
                 continue;
             }
-            // Reactors hand on what they have gathered before they report; it belongs to this decision.
-            let reports = self.actuator.reports();
-            loop {
-                match messages.try_recv() {
-                    Ok(Message::End) => return,
-                    Ok(message) => self.take(message),
-                    Err(_) => break,
-                }
+            let Some(reports) = self.reports(messages) else { return };
+            match decides {
+                true => self.decide(&reports),
+                false => self.epochs.look(self.now(), &changed, &reports),
             }
-            self.decide(&reports);
+        }
+    }
+
+    /// What reactors report of the tenants, after what they had gathered was taken: they hand it on before. None at the end.
+    fn reports(&mut self, messages: &Receiver<Message>) -> Option<Vec<Option<Report>>> {
+        let mut reports = self.actuator.reports();
+        loop {
+            match messages.try_recv() {
+                Ok(Message::End) => return None,
+                Ok(Message::Change(change)) => {
+                    self.change(change);
+                    reports = self.actuator.reports();
+                }
+                Ok(message) => self.take(message),
+                Err(_) => return Some(reports),
+            }
         }
     }
 

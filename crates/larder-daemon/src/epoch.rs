@@ -136,11 +136,13 @@ pub struct EpochLoop {
     movers_due: f64,
 }
 
-/// A tenant's place in the control loop, and what was reported of it last.
+/// A tenant's place in the control loop, and what was reported of it.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     at: usize,
-    report: Option<Report>,
+    /// Last, which the loop has absorbed; and for the last decision. Whoever was not heard of yet began with nothing.
+    report: Report,
+    at_decision: Report,
     /// What it has written, and what it might not: as told last, and at the last decision.
     spent: Option<Spent>,
     decided: Spent,
@@ -148,7 +150,8 @@ struct Seat {
 
 impl Seat {
     fn new(at: usize) -> Self {
-        Self { at, report: None, spent: None, decided: Spent::default() }
+        let report = Report::default();
+        Self { at, report, at_decision: report, spent: None, decided: Spent::default() }
     }
 }
 
@@ -386,9 +389,30 @@ impl EpochLoop {
         self.control.must_decide(now)
     }
 
-    /// What is due without a decision.
-    pub fn look(&mut self, now: f64) {
-        self.control.look(now);
+    /// Tenants whose rates have changed: what was measured of all is to be reported when they are looked at.
+    pub fn changed(&self, now: f64) -> Vec<usize> {
+        self.control.changed(now)
+    }
+
+    /// What is due without a decision. Those that have [`changed`](Self::changed) are measured anew from these reports on.
+    pub fn look(&mut self, now: f64, changed: &[usize], reports: &[Option<Report>]) {
+        let measured = self.absorb(reports);
+        self.control.look(now, changed);
+        if !changed.is_empty() {
+            let renewed: Vec<bool> = self.seats.iter().map(|seat| changed.contains(&seat.at)).collect();
+            self.log.renewed(now, &self.tenants, &self.standings, &measured, &renewed);
+        }
+    }
+
+    /// What was reported of tenants counts for the next decision: what is new of it, by tenant.
+    fn absorb(&mut self, reports: &[Option<Report>]) -> Vec<Measured> {
+        let mut measured = vec![Measured::default(); self.seats.len()];
+        for ((seat, report), new) in self.seats.iter_mut().zip(reports).zip(&mut measured) {
+            let Some(report) = report else { continue };
+            *new = report.measured.since(&std::mem::replace(&mut seat.report, *report).measured);
+            self.control.absorb(seat.at, new);
+        }
+        measured
     }
 
     /// Decide for all tenants. `reports` are those of the tenants in their order, where there are any. `unix_seconds` is the time of the day.
@@ -402,14 +426,11 @@ impl EpochLoop {
         reports: &[Option<Report>],
     ) -> Result<&[Standing], AllocError> {
         let mut usages = vec![CacheUse::default(); self.control.tenants().len()];
-        let mut measured = vec![Measured::default(); self.tenants.len()];
+        let measured = self.absorb(reports);
         for (at, seat) in self.seats.iter_mut().enumerate() {
             let Some(Some(report)) = reports.get(at) else { continue };
-            // Whoever was not heard of yet began with nothing.
-            let before = seat.report.replace(*report).unwrap_or_default();
+            let before = std::mem::replace(&mut seat.at_decision, *report);
             let since = report.measured.since(&before.measured);
-            measured[at] = since;
-            self.control.absorb(seat.at, &since);
             usages[seat.at] = report.usage;
             usages[seat.at].missed_blocks =
                 report.usage.missed_blocks.saturating_sub(before.usage.missed_blocks);

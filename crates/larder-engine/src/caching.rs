@@ -35,7 +35,7 @@ impl Engine {
         let partition = &mut self.partitions[at];
         let before = std::mem::replace(&mut partition.caching, caching);
         if before.admission() != caching.admission() || before.policy() != caching.policy() {
-            partition.admission = AnyAdmission::new(&caching.admission(), partition.capacity, at.seed());
+            partition.admission = AnyAdmission::new(&caching.admission(), partition.reach(), at.seed());
         }
         if before.policy() != caching.policy() {
             let new = AnyReplacement::new(&caching.policy(), partition.capacity, at.seed());

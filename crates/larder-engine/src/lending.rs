@@ -11,7 +11,7 @@ use crate::{Engine, Sharing};
 /// Blocks that change hands together.
 const BATCH: u32 = 64;
 
-/// How many more blocks policies are told of than a tenant holds, once it holds more than its quota.
+/// Free blocks that policies of one tenant are told of at most, before they are told again.
 const AHEAD: u32 = 1024;
 
 impl Engine {
@@ -19,7 +19,11 @@ impl Engine {
     pub fn set_lending(&mut self, lending: bool) {
         if std::mem::replace(&mut self.lending, lending) != lending {
             self.tell_touched();
-            self.partitions.own_ids().for_each(|at| self.fit_capacity(at));
+            for at in self.partitions.own_ids() {
+                let held = self.partitions[at].occupied();
+                self.partitions[at].set_capacity(held);
+                self.fit_capacity(at);
+            }
             self.trim_due = true;
         }
     }
@@ -30,13 +34,36 @@ impl Engine {
         self.lending && self.sharing == Sharing::Off
     }
 
-    /// A partition's policies are told its quota, or what it holds of others' as well.
+    /// A partition has another quota. That is what its policies know of its size, but where it lends: there they know what it can hold for the time being
+    /// ([`Self::fit_to_free`]).
     pub(crate) fn fit_capacity(&mut self, at: PartitionId) {
         let lending = self.is_lending();
         let partition = &mut self.partitions[at];
-        let (quota, held) = (partition.quota, partition.occupied());
-        let capacity = if lending && held > quota { held.saturating_add(AHEAD) } else { quota };
-        partition.set_capacity(capacity);
+        partition.set_capacity(if lending { partition.capacity } else { partition.quota });
+    }
+
+    /// Before another block enters, and before its policy hears of it: where nothing is free and its partition is below its quota, another gives some up. True if one does.
+    pub(crate) fn borrow_room(&mut self, own: PartitionId) -> bool {
+        let from = if self.have_free_slot() { None } else { self.lendable(own) };
+        if let Some((from, above)) = from {
+            // Slots that wait until the journal says that they are free are on their way already.
+            let coming = self.durable.as_ref().map_or(0, |durable| durable.freeing());
+            let batch = BATCH.saturating_sub(u32::try_from(coming).unwrap_or(u32::MAX));
+            self.lend(from, above.min(batch));
+        }
+        self.fit_to_free(own);
+        from.is_some()
+    }
+
+    /// A partition can hold what it does and what is free.
+    fn fit_to_free(&mut self, at: PartitionId) {
+        let free = self.free_blocks();
+        let partition = &mut self.partitions[at];
+        let (held, capacity) = (partition.occupied(), partition.capacity);
+        let most = held.saturating_add(free);
+        if capacity > most || (capacity <= held && capacity < most) {
+            partition.set_capacity(held + free.min(AHEAD));
+        }
     }
 
     /// Nothing more fits into a partition without anything leaving the cache.
@@ -45,42 +72,34 @@ impl Engine {
         self.partitions[at].is_full() && !spare && !(self.is_lending() && self.have_free_slot())
     }
 
-    /// A slot for another block of a tenant, lent or its own.
-    pub(crate) fn take_lent_slot(&mut self, own: PartitionId) -> Option<u32> {
+    /// A slot for another block of a tenant: one that is free, or is `lent` ([`Self::borrow_room`]), or that of a block of its own.
+    pub(crate) fn take_lent_slot(&mut self, own: PartitionId, lent: bool) -> Option<u32> {
         if !self.have_free_slot() {
-            let from = self.lendable(own).map_or(own, |(from, _)| from);
-            let above = self.above_quota(from);
-            // Slots that wait until the journal says that they are free are on their way already.
-            let coming = self.durable.as_ref().map_or(0, |durable| durable.freeing());
-            let batch = match from == own {
-                true => 1,
-                false => above.min(BATCH.saturating_sub(u32::try_from(coming).unwrap_or(u32::MAX))),
-            };
-            for _ in 0..batch {
-                if !self.evict_one(from) {
-                    break;
-                }
+            if !lent {
+                self.evict_one(own);
             }
             self.free_ahead(own);
-            self.fit_capacity(from);
             // What left may not be free yet, and others be.
             self.have_free_slot();
         }
-        let slot = self.free_slots.pop()?;
-        let partition = &mut self.partitions[own];
-        let held = partition.occupied();
-        if held >= partition.capacity {
-            partition.set_capacity(held.saturating_add(AHEAD));
+        self.free_slots.pop()
+    }
+
+    /// A partition gives so many blocks up for others: how many it did.
+    pub(crate) fn lend(&mut self, from: PartitionId, blocks: u32) -> u32 {
+        let held = self.partitions[from].occupied();
+        if blocks > 0 {
+            self.partitions[from].set_capacity(held.saturating_sub(blocks));
         }
-        Some(slot)
+        (0..blocks).take_while(|_| self.evict_one(from)).count() as u32
     }
 
     /// A block leaves the cache so that a tenant can have its slot: one of its own, but where partitions lend and it is below its quota.
     pub(crate) fn give_one(&mut self, own: PartitionId) -> bool {
-        let Some((from, _)) = self.lendable(own) else { return self.evict_for(own) };
-        let gone = self.evict_one(from);
-        self.fit_capacity(from);
-        gone
+        match self.lendable(own) {
+            Some((from, _)) => self.lend(from, 1) > 0,
+            None => self.evict_for(own),
+        }
     }
 
     /// Who lends to a tenant, and how much it has above its quota.

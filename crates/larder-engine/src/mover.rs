@@ -49,7 +49,7 @@ struct Run {
 
 impl Mover {
     fn new(partition: &Partition, seed: u64) -> Self {
-        let (capacity, caching) = (partition.capacity, partition.caching);
+        let (capacity, caching) = (partition.reach(), partition.caching);
         Self {
             shadow: Cache::new(capacity, AnyReplacement::new(&caching.policy(), capacity, seed)),
             admission: AnyAdmission::new(&caching.admission(), capacity, seed),
@@ -160,7 +160,7 @@ impl Engine {
     pub(crate) fn tell_mover(&mut self, request: &Request) {
         let tenant = self.volume(request.volume).tenant.0;
         let Some(mover) = self.movers.get_mut(&tenant) else { return };
-        mover.fit(self.partitions[PartitionId::of(TenantId(tenant))].capacity);
+        mover.fit(self.partitions[PartitionId::of(TenantId(tenant))].reach());
         let blocks = {
             let shift = self.config.block_bytes.trailing_zeros();
             let end = request.offset + request.len + u64::from(self.config.block_bytes) - 1;
@@ -211,7 +211,7 @@ impl Engine {
     /// Forget what is not true any more.
     fn tidy(&mut self, tenant: u16) {
         let Some(mut mover) = self.movers.remove(&tenant) else { return };
-        mover.fit(self.partitions[PartitionId::of(TenantId(tenant))].capacity);
+        mover.fit(self.partitions[PartitionId::of(TenantId(tenant))].reach());
         for list in [&mut mover.came, &mut mover.left] {
             list.sort_unstable();
             list.dedup();

@@ -230,10 +230,11 @@ impl Engine {
             return None;
         }
         self.tell_touched();
+        let lent = self.is_lending() && self.borrow_room(home);
         let ghost = self.ghost_at(home, key);
         let (partition, mut nodes, _) = self.parts_of(home);
         partition.replacement.miss(&mut nodes, ghost);
-        match self.take_slot(home) {
+        match self.take_slot(home, lent) {
             Some(slot) => Some(self.enter(home, key, ghost, slot, state)),
             None => {
                 // The policy has forgotten the ghost already.
@@ -267,10 +268,10 @@ impl Engine {
         (has_room && admission.admit_to_free_space(key, hash)) || admission.admit(key, hash)
     }
 
-    /// A slot for another block of a partition.
-    fn take_slot(&mut self, home: PartitionId) -> Option<u32> {
+    /// A slot for another block of a partition; others may have `lent` it one.
+    fn take_slot(&mut self, home: PartitionId, lent: bool) -> Option<u32> {
         if self.is_lending() {
-            return self.take_lent_slot(home);
+            return self.take_lent_slot(home, lent);
         }
         if self.spills(home) && self.partitions[home].is_full() && !self.spill_one(home) {
             return None;

@@ -69,13 +69,18 @@ impl Partition {
         self.occupied() >= self.quota
     }
 
-    /// What policies know of its size is this many blocks.
+    /// What policies know of its size is this many blocks. Admission heeds its quota as well: a partition that will grow would else let so little in that it stays small.
     pub fn set_capacity(&mut self, blocks: u32) {
         if self.capacity != blocks {
             self.capacity = blocks;
             self.replacement.resize(blocks);
-            self.admission.resize(blocks);
         }
+        self.admission.resize(self.reach());
+    }
+
+    /// What it may come to hold.
+    pub fn reach(&self) -> u32 {
+        self.capacity.max(self.quota)
     }
 
     /// Drop up to `budget` ghosts that the policy remembers no longer; returns how many.

@@ -50,7 +50,7 @@ impl Engine {
     }
 
     /// Blocks that no tenant holds.
-    fn free_blocks(&self) -> u32 {
+    pub(crate) fn free_blocks(&self) -> u32 {
         self.config.cache_blocks.saturating_sub(self.held_blocks)
     }
 

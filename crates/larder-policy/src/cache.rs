@@ -235,6 +235,13 @@ impl<P: Replacement> Cache<P> {
         self.trim(capacity, &mut evicted);
     }
 
+    /// All blocks leave, in the order in which they would if others took their places.
+    pub fn drain(&mut self, mut evicted: impl FnMut(u64, Mark)) {
+        while self.policy.resident() > 0 {
+            self.evict_one(&mut evicted);
+        }
+    }
+
     fn trim(&mut self, capacity: u32, evicted: &mut impl FnMut(u64, Mark)) {
         self.capacity = capacity;
         while self.policy.resident() > capacity {

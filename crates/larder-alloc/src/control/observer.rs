@@ -113,7 +113,7 @@ impl Observer {
         }
     }
 
-    /// The tenant has come: what was counted does not count any more.
+    /// The tenant has come, or is another one as it were: what was counted and measured does not count any more.
     pub(super) fn restart(&mut self, now: f64) {
         self.analyze();
         self.fade(0.0);
@@ -121,12 +121,15 @@ impl Observer {
         (self.since_look, self.looked, self.decided_by) = (0, now, None);
     }
 
-    /// Look at the rate of requests: true if the tenant does far more than what was decided by.
-    pub(super) fn look(&mut self, now: f64) -> bool {
-        let (requests, seconds) = (std::mem::take(&mut self.since_look), now - self.looked);
-        self.looked = now;
-        let most = self.decided_by.map(|rate| rate * CHANGED * seconds);
-        requests >= RATE_MIN && most.is_some_and(|most| requests as f64 > most)
+    /// True if the tenant has done far more since the last look than what was decided by.
+    pub(super) fn has_changed(&self, now: f64) -> bool {
+        let most = self.decided_by.map(|rate| rate * CHANGED * (now - self.looked));
+        self.since_look >= RATE_MIN && most.is_some_and(|most| self.since_look as f64 > most)
+    }
+
+    /// The rate of requests was looked at.
+    pub(super) fn looked(&mut self, now: f64) {
+        (self.since_look, self.looked) = (0, now);
     }
 
     #[inline]

@@ -1,4 +1,5 @@
-//! The last decisions of the loop with what was measured before each, for those who record it: they ask several times a second, and epochs are longer.
+//! The last decisions of the loop with what was measured before each, and when it began to learn tenants anew, for those who record it: they ask several times a second, and
+//! epochs are longer.
 
 use std::collections::VecDeque;
 
@@ -27,10 +28,28 @@ impl LoopLog {
         standings: &[Standing],
         measured: &[Measured],
     ) {
+        self.push(Decided { seconds: now, tenants: stands(tenants, standings, measured) });
+    }
+
+    /// Some tenants are learned anew from `now` on; everybody stands as before.
+    pub(super) fn renewed(
+        &mut self,
+        now: f64,
+        tenants: &[LoopTenant],
+        standings: &[Standing],
+        measured: &[Measured],
+        renewed: &[bool],
+    ) {
+        let mut tenants = stands(tenants, standings, measured);
+        tenants.iter_mut().zip(renewed).for_each(|(tenant, &renewed)| tenant.renewed = renewed);
+        self.push(Decided { seconds: now, tenants });
+    }
+
+    fn push(&mut self, decided: Decided) {
         if self.last.len() == KEPT {
             self.last.pop_front();
         }
-        self.last.push_back(Decided { seconds: now, tenants: stands(tenants, standings, measured) });
+        self.last.push_back(decided);
         self.next += 1;
     }
 
@@ -61,6 +80,7 @@ pub(super) fn stands(
         caching: standing.decision.mode.caching.to_string(),
         reason: standing.decision.reason.clone(),
         measured: measured.get(at).map(MeasuredRequests::of).unwrap_or_default(),
+        renewed: false,
     };
     tenants.iter().zip(standings).enumerate().map(of).collect()
 }

@@ -323,6 +323,40 @@ fn what_reactors_report_is_held_against_what_was_decided() {
 }
 
 #[test]
+fn a_tenant_whose_rate_changes_is_measured_anew_from_then_on() {
+    let allocator = larder_alloc::by_name("larder").expect("known");
+    let mut epochs = EpochLoop::new(config(1000), allocator, vec![tenant("a", None)]).expect("fits");
+    let report = |count, milliseconds: f64| {
+        let read_misses = larder_alloc::Timed { count, seconds: count as f64 * milliseconds / 1e3 };
+        Some(Report { measured: Measured { read_misses, ..Measured::default() }, ..Report::default() })
+    };
+    let ask = |epochs: &mut EpochLoop, count: u64| {
+        (0..count).for_each(|block| epochs.observe(&access(0, Op::Read, block)));
+    };
+    ask(&mut epochs, 100);
+    epochs.decide(100.0, 1.0, &[report(100, 1.0)]).expect("decides");
+    assert!(epochs.changed(106.0).is_empty());
+    // A hundred times as many as before, and they take longer.
+    ask(&mut epochs, 10_000);
+    assert_eq!(epochs.changed(107.0), [0]);
+    epochs.look(107.0, &[0], &[report(10_100, 5.0)]);
+    ask(&mut epochs, 300);
+    epochs.decide(113.25, 2.0, &[report(10_400, 5.0)]).expect("decides");
+    // What is decided goes by those that came after it; what came of the decision before, by all.
+    let records: Vec<&Record> = epochs.decisions().of("a").collect();
+    let found = records[1].found.as_ref().expect("found");
+    assert_eq!((found.requests_per_second, found.seconds), (48.0, 6.25));
+    let came = records[0].achieved.expect("it is over");
+    assert_eq!(came.requests, 10_300);
+    let told: Vec<(f64, bool, u64)> = epochs
+        .log()
+        .since(0)
+        .map(|it| (it.seconds, it.is_renewal(), it.tenants[0].measured.read_misses.requests))
+        .collect();
+    assert_eq!(told, [(100.0, false, 100), (107.0, true, 10_000), (113.25, false, 300)]);
+}
+
+#[test]
 fn what_is_wanted_of_a_tenant_moves_no_quota_but_a_fixed_one() {
     let mut epochs = eci(100, &[None, None]);
     (0..2).for_each(|_| (0..10).for_each(|block| epochs.observe(&access(0, Op::Read, block))));

@@ -22,7 +22,7 @@ pub struct Setup {
     pub tenants: Vec<DecidedTenant>,
 }
 
-/// A decision about all tenants, and what was measured since the one before.
+/// A decision about all tenants, and what was measured since the one before. Where tenants are learned anew ([`Decided::is_renewal`]) nothing was decided.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Decided {
     /// When, in seconds since the loop began.
@@ -46,6 +46,16 @@ pub struct DecidedTenant {
     pub reason: String,
     /// Its requests since the decision before.
     pub measured: MeasuredRequests,
+    /// Its rate of requests had changed: what was known of it does not count any more.
+    #[serde(default)]
+    pub renewed: bool,
+}
+
+impl Decided {
+    /// True if tenants are learned anew from then on, and all stand as before.
+    pub fn is_renewal(&self) -> bool {
+        self.tenants.iter().any(|tenant| tenant.renewed)
+    }
 }
 
 /// Requests by what served them.
@@ -104,7 +114,7 @@ pub struct Account {
     pub trace: String,
     /// How it began.
     pub setup: Setup,
-    /// What was decided meanwhile, in order.
+    /// What was decided meanwhile, and when tenants were learned anew, in order.
     pub decisions: Vec<Decided>,
 }
 

@@ -78,16 +78,13 @@ impl Engine {
         let Some(durable) = &mut self.durable else { return };
         let quota = self.partitions[at].quota;
         let ahead = (quota / AHEAD_SHARE).min(AHEAD_MAX).max((quota / AHEAD_SHARE_SMALL).min(AHEAD_MIN));
-        let missing = (ahead as usize).saturating_sub(self.free_slots.len() + durable.freeing());
+        let coming = self.free_slots.len() + durable.freeing();
+        let missing = ahead.saturating_sub(u32::try_from(coming).unwrap_or(u32::MAX));
         if missing == 0 {
             return;
         }
         // Whoever lends gives what it has above its quota, and no more.
-        let mut lent = 0;
-        if let Some((from, most)) = self.lendable(at) {
-            lent = (0..missing.min(most as usize)).take_while(|_| self.evict_one(from)).count();
-            self.fit_capacity(from);
-        }
+        let lent = self.lendable(at).map_or(0, |(from, most)| self.lend(from, most.min(missing)));
         for _ in lent..missing {
             if !self.evict_for(at) {
                 return;

@@ -57,7 +57,7 @@ impl<P: Candidate> Trial<P> {
     pub fn set_replacement(&mut self, policy: P) {
         let capacity = self.cache.capacity();
         let mut old = std::mem::replace(&mut self.cache, Cache::new(capacity, policy));
-        old.resize(0, |key, mark| {
+        old.drain(|key, mark| {
             self.cache.enter(key, hash(key), Found::Absent, mark, |_, _| {});
         });
     }
@@ -110,8 +110,9 @@ impl<P: Candidate> Trial<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::any::AnyReplacement;
     use crate::replacement::lru::Lru;
-    use crate::spec::AdmissionSpec;
+    use crate::spec::{AdmissionSpec, PolicySpec};
     use crate::trial::{Action, Blocks, Outcome};
 
     #[derive(Default)]
@@ -130,7 +131,7 @@ mod tests {
         Trial::new(Cache::new(capacity, Lru::new()), admission, WritePolicy::WriteBack)
     }
 
-    fn run(trial: &mut Trial<Lru>, action: Action, keys: &[u64], seen: &mut Seen) {
+    fn run<P: Candidate>(trial: &mut Trial<P>, action: Action, keys: &[u64], seen: &mut Seen) {
         let hashes: Vec<_> = keys.iter().map(|&key| hash(key)).collect();
         trial.accesses(action, &Blocks { keys, hashes: &hashes, first: 0 }, 0..keys.len(), seen);
         trial.end_request(action);
@@ -199,6 +200,20 @@ mod tests {
         trial.evict(2, &mut seen);
         assert_eq!(seen.0, [(2, true), (3, true)]);
         assert_eq!(trial.cache().capacity(), 3);
+    }
+
+    #[test]
+    fn another_replacement_takes_over_in_the_order_of_the_old_one() {
+        let of = |policy| AnyReplacement::new(&policy, 10, 0);
+        let admission = AnyAdmission::new(&AdmissionSpec::Always, 10, 1);
+        let mut trial =
+            Trial::new(Cache::new(10, of(PolicySpec::S3Fifo)), admission, WritePolicy::WriteThrough);
+        let mut seen = Seen::default();
+        // The first is in the small queue, all others go to the main one, which is not too long: the small one gives up first.
+        run(&mut trial, Action::Read, &(0..10).collect::<Vec<_>>(), &mut seen);
+        trial.set_replacement(of(PolicySpec::Lru));
+        trial.evict(10, &mut seen);
+        assert_eq!(seen.0, (0..10).map(|key| (key, false)).collect::<Vec<_>>());
     }
 
     #[test]

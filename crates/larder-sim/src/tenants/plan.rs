@@ -146,13 +146,15 @@ pub struct Recorded {
     pub keeps_times: bool,
 }
 
-/// A decision of the daemon.
+/// A decision of the daemon, or a moment at which it began to learn some tenants anew.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedDecision {
     /// When, in seconds of the run.
     pub seconds: f64,
     /// What each tenant's requests took since the one before. Requests of the run take as long in the mean; those of a kind that the daemon did not have take what the devices of the plan take.
     pub measured: Vec<Measured>,
+    /// Those whose rates had changed. Where there are any, nothing was decided.
+    pub renewed: Vec<usize>,
 }
 
 impl TenantsPlan {

@@ -12,15 +12,21 @@ impl<S: Source> Run<'_, S> {
     pub(super) fn decide(&mut self) {
         // What is due may be due within the nanosecond that has begun.
         let now = match self.followed.decision(self.now) {
-            Some(seconds) => seconds,
+            Some((seconds, [])) => seconds,
+            Some((seconds, renewed)) => {
+                self.control.look(seconds, renewed);
+                self.followed.go_on(self.now);
+                return;
+            }
             None if self.followed.is_followed() => {
-                self.control.look(self.seconds().max(self.control.look_seconds()));
+                self.control.look(self.seconds().max(self.control.look_seconds()), &[]);
                 return;
             }
             None => self.seconds().max(self.control.due_seconds()),
         };
         if !self.followed.is_followed() && !self.control.must_decide(now) {
-            self.control.look(now);
+            let changed = self.control.changed(now);
+            self.control.look(now, &changed);
             return;
         }
         let count = self.guests.len();

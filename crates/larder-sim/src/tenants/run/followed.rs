@@ -29,12 +29,13 @@ impl<'a> Followed<'a> {
         recorded.decisions.get(self.past).map(|decision| decision.seconds)
     }
 
-    /// At `now` the time of this decision has come, if it has.
-    pub(super) fn decision(&self, now: u64) -> Option<f64> {
-        self.decision_seconds().filter(|&seconds| ns(seconds) <= now)
+    /// At `now` the time of this decision has come, if it has; and who is learned anew instead of a decision.
+    pub(super) fn decision(&self, now: u64) -> Option<(f64, &'a [usize])> {
+        let seconds = self.decision_seconds().filter(|&seconds| ns(seconds) <= now)?;
+        Some((seconds, &self.recorded?.decisions.get(self.past)?.renewed))
     }
 
-    /// Decisions up to `now` lie behind.
+    /// Those up to `now` lie behind.
     pub(super) fn go_on(&mut self, now: u64) {
         let Some(recorded) = self.recorded else { return };
         while recorded.decisions.get(self.past).is_some_and(|decision| ns(decision.seconds) <= now) {

@@ -1,6 +1,7 @@
 //! A run beside the daemon whose requests it simulates: the same decisions, the same hits?
 
-use larder_daemon::record::account::{Account, DecidedTenant};
+use larder_alloc::Measured;
+use larder_daemon::record::account::{Account, DecidedTenant, MeasuredRequests};
 use larder_sim::tenants::{DecisionRow, TenantsResult};
 use serde::Serialize;
 
@@ -33,13 +34,24 @@ pub fn beside(account: &Account, run: &TenantsResult) -> Vec<Beside> {
     let of = |(at, tenant): (usize, &larder_sim::tenants::TenantResult)| {
         // The first row is of the time before the first decision.
         let rows: Vec<&DecisionRow> = run.decisions.iter().filter(|row| row.tenant == at).skip(1).collect();
-        let told = |decided: &larder_daemon::record::account::Decided| {
-            decided.tenants.iter().find(|it| it.name == tenant.name).cloned()
-        };
-        let told: Vec<DecidedTenant> = account.decisions.iter().filter_map(told).collect();
-        compare(&tenant.name, &rows, &told)
+        compare(&tenant.name, &rows, &told(account, &tenant.name))
     };
     run.tenants.iter().enumerate().map(of).collect()
+}
+
+/// The decisions about a tenant, each with what was measured since the one before.
+fn told(account: &Account, name: &str) -> Vec<DecidedTenant> {
+    let mut told = Vec::new();
+    let mut measured = Measured::default();
+    for decided in &account.decisions {
+        let Some(tenant) = decided.tenants.iter().find(|it| it.name == name) else { continue };
+        measured.add(&tenant.measured.measured());
+        if !decided.is_renewal() {
+            let measured = MeasuredRequests::of(&std::mem::take(&mut measured));
+            told.push(DecidedTenant { measured, ..tenant.clone() });
+        }
+    }
+    told
 }
 
 /// The same for people; nothing where there is nothing to compare with.

@@ -211,9 +211,13 @@ impl Like {
                 let told = named(&decided.tenants, &tenant.name);
                 told.map_or(Measured::default(), |told| told.measured.measured())
             };
+            let is_renewed = |&at: &usize| {
+                named(&decided.tenants, &self.config.tenants[at].name).is_some_and(|told| told.renewed)
+            };
             RecordedDecision {
                 seconds: decided.seconds - begin,
                 measured: self.config.tenants.iter().map(of).collect(),
+                renewed: (0..self.config.tenants.len()).filter(is_renewed).collect(),
             }
         };
         Ok(Recorded {
