@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo demo-allocators test kills bench bench-guest bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality bench-tenants bench-reservations fuzz soak lint doc man deb test-deb
+.PHONY: build demo demo-allocators test kills bench bench-guest bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality bench-tenants bench-reservations fuzz soak lint doc man deb test-deb test-systemd
 
 # Where cargo puts what it builds.
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
@@ -21,6 +21,15 @@ deb:
 test-deb:
 	@scripts/install-deps.sh deb
 	scripts/test-deb.sh "$$(scripts/deb.sh | tail -1)"
+
+# The package under a real systemd, in a small Debian under QEMU (as root, with the network for apt; the tree and the kernel are kept below CARGO_TARGET_DIR).
+# Some six minutes after the build. SUITE=trixie: a newer systemd; KERNEL=ublk: block devices too, with a kernel from backports.
+SUITE ?= bookworm
+KERNEL ?= plain
+test-systemd:
+	@scripts/install-deps.sh test-systemd
+	cargo build --locked -p larder-export --example vhost_load
+	LARDER_KERNEL=$(KERNEL) scripts/test-systemd.sh "$$(scripts/deb.sh | tail -1)" $(RELEASE)/../debug/examples/vhost_load $(SUITE)
 
 # The main job on real components, in under five minutes after the build.
 demo:

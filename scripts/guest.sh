@@ -3,6 +3,8 @@
 #   scripts/guest.sh build DIR            make DIR/vmlinux and DIR/base.cpio, where they are not there yet
 #   scripts/guest.sh build-ublk DIR       the same with a kernel that has ublk, and DIR/qemu: a QEMU that boots it (both from backports)
 #   scripts/guest.sh build-caches DIR     the same with other caches of Linux (dm-cache, bcache), and nbd: for make bench-guest
+#   scripts/guest.sh build-boot DIR       the same without programs, to boot a system from a disk: for make test-systemd
+#   scripts/guest.sh build-boot-ublk DIR  likewise, with ublk
 #   scripts/guest.sh initrd DIR JOB OUT [PROGRAM...]   an initramfs that runs the shell script JOB, then powers off; PROGRAMs are files of this host
 # Boot: qemu-system-x86_64 -accel tcg -kernel DIR/vmlinux -initrd OUT -append "console=ttyS0 quiet panic=-1"
 # The guest prints JOB-DONE and the script's result on its console.
@@ -196,6 +198,16 @@ case "${1:-}" in
         modules="$modules dm-mod dm-cache dm-cache-smq bcache nbd"
         build "$2" plain
         ;;
+    build-boot)
+        programs=""
+        modules="$modules nvme"
+        build "$2" plain
+        ;;
+    build-boot-ublk)
+        programs=""
+        modules="$modules nvme"
+        build "$2" ublk
+        ;;
     initrd) shift; initrd "$@" ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -86,7 +86,9 @@ impl Inherited {
 
     fn find(&mut self, address: &ListenAddress) -> Option<(OwnedFd, bool)> {
         let place = self.listeners.iter().position(|(at, ..)| at == address)?;
-        let (_, fd, activated) = self.listeners.swap_remove(place);
+        // Not a swap: units' sockets come first, and count more than one that was kept from the time before them.
+        let (_, fd, activated) = self.listeners.remove(place);
+        self.listeners.retain(|(at, ..)| at != address);
         Some((fd, activated))
     }
 
