@@ -24,7 +24,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 # What the checks need besides the package.
-packages="systemd,systemd-sysv,udev,dbus,kmod,procps,util-linux,python3-libnbd,smartmontools"
+packages="systemd,systemd-sysv,udev,dbus,kmod,procps,util-linux,mount,e2fsprogs,python3-libnbd,smartmontools"
 base=$kept/$suite.tar
 if [ "$(cat "$base.of" 2>/dev/null)" != "$packages" ]; then
     step "a fresh Debian ($suite), kept in $base"

@@ -311,8 +311,24 @@ def upgrade():
     worker.verify()
 
 
+def upgrade_with_the_socket():
+    """the same where systemd has the control socket, and back to the earlier version"""
+    run("systemctl", "enable", "larder.socket")
+    run("systemctl", "restart", "larder")
+    for package in ("/test/now.deb", "/test/later.deb"):
+        worker, pid = Worker("db-root"), main_pid()
+        run("dpkg", "-i", package)
+        holds("another process serves", is_active() and main_pid() != pid)
+        holds("the socket listens", is_active("larder.socket"))
+        holds("the status is there", "db" in run("larder", "status", user="member"))
+        worker.goes_on()
+        worker.stop()
+        worker.verify()
+
+
 def block_device():
     """a block device as the cache: the same, on the SSD itself"""
+    run("systemctl", "disable", "--now", "larder.socket")
     run("systemctl", "stop", "larder")
     CONFIG.write_text(ON_A_FILE.replace('/var/lib/larder/cache.img"\nsize = "32MiB"', f'{SSD}"\nsize = "240MiB"'))
     run("larder", "serve", "--check")
@@ -412,6 +428,7 @@ def purge():
     """dpkg -P: stopped, gone, and the cache kept"""
     cache = pathlib.Path("/var/lib/larder/cache.img")
     size = cache.stat().st_size
+    run("systemctl", "enable", "larder.socket")
     said = run("dpkg", "-P", "larder")
     holds("it does not run", not is_active() and not pathlib.Path("/usr/bin/larder").exists())
     holds("configuration and sockets are gone", not CONFIG.exists() and not pathlib.Path("/run/larder").exists())
@@ -439,5 +456,5 @@ def nothing_was_refused():
 
 STEPS = [
     the_log_tells_refused_calls, install, units, start_as_installed, start_without_permission, start, access, restart, whoever_comes_meanwhile, killed, watchdog, reload, mistakes, hypervisor,
-    activation, activated_clients, upgrade, block_device, wear, block_devices, reboot, after_the_reboot, stop, purge, nothing_was_refused,
+    activation, activated_clients, upgrade, upgrade_with_the_socket, block_device, wear, block_devices, reboot, after_the_reboot, stop, purge, nothing_was_refused,
 ]
