@@ -3,7 +3,7 @@
 # Takes root, and the network for mmdebstrap; nothing is installed here. The fresh Debian and the kernel are kept in FOLDER for the next time.
 # usage: scripts/test-systemd.sh PACKAGE.deb VHOST_LOAD [SUITE [FOLDER]]   VHOST_LOAD: the example of larder-export, a client over vhost-user
 #   LARDER_KERNEL=ublk     with a kernel that has ublk, from backports
-#   LARDER_STEPS="a b"     these steps of scripts/test-systemd/steps.py alone
+#   LARDER_STEPS="a b"     these steps of scripts/test-systemd alone (each needs what the ones before it leave)
 set -eu
 package=$(realpath "$1")
 load=$(realpath "$2")

@@ -11,7 +11,7 @@ import traceback
 
 sys.path.insert(0, "/test")
 from steps import STEPS  # noqa: E402
-from tools import say, show_journal  # noqa: E402
+from tools import LEDGERS, say, show_journal  # noqa: E402
 
 STATE = pathlib.Path("/var/lib/larder-test.json")
 
@@ -19,6 +19,8 @@ STATE = pathlib.Path("/var/lib/larder-test.json")
 def main():
     # Whatever is on the console's line so far.
     print(flush=True)
+    LEDGERS.mkdir(exist_ok=True)
+    LEDGERS.chmod(0o777)
     state = json.loads(STATE.read_text()) if STATE.exists() else {"done": 0, "failed": []}
     wanted = pathlib.Path("/test/steps").read_text().split()
     steps = [step for step in STEPS if not wanted or step.__name__ in wanted]

@@ -1,11 +1,9 @@
 """What the steps share: commands, waiting, the state of units, what is in the journal, clients."""
 
 import json
-import os
 import pathlib
 import re
 import subprocess
-import sys
 import time
 
 LEDGERS = pathlib.Path("/run/larder-test")
@@ -102,8 +100,6 @@ class Worker:
     """A client that reads, writes and verifies all the time, as a member of the group."""
 
     def __init__(self, volume, blocks=256):
-        LEDGERS.mkdir(exist_ok=True)
-        os.chmod(LEDGERS, 0o777)
         self.volume = volume
         self.ledger = LEDGERS / volume
         self.ledger.unlink(missing_ok=True)
