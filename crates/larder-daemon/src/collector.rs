@@ -24,8 +24,8 @@ use crate::wear::budget::BudgetChoice;
 use crate::wear::forecast::forecast;
 use crate::wear::{Known, SharedWear};
 
-/// How long a reactor may take to answer. It answers between two batches of operations.
-const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long reactors may take to answer, all together. They answer between two batches of operations, which takes a while only where the machine has no time for them.
+const SNAPSHOT_WITHIN: Duration = Duration::from_secs(5);
 
 /// A reactor did not tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -87,7 +87,7 @@ impl<C> Collector<C> {
     /// The status now.
     ///
     /// # Errors
-    /// When a reactor does not answer within a second.
+    /// When a reactor does not answer within five seconds.
     pub fn status(&self) -> Result<Status, Silent> {
         Ok(self.observe()?.status)
     }
@@ -95,7 +95,7 @@ impl<C> Collector<C> {
     /// The status now, with what it was made of.
     ///
     /// # Errors
-    /// When a reactor does not answer within a second.
+    /// When a reactor does not answer within five seconds.
     pub fn observe(&self) -> Result<Observed, Silent> {
         let (snapshots, loss) = (self.snapshots()?, self.loss.get());
         let hosted = self.hosted.get();
@@ -132,12 +132,14 @@ impl<C> Collector<C> {
     /// What each reactor tells of itself now.
     ///
     /// # Errors
-    /// When one does not answer within a second.
+    /// When one does not answer within five seconds.
     pub fn snapshots(&self) -> Result<Vec<ReactorSnapshot>, Silent> {
         // All are asked before any is waited for.
         let asked: Vec<_> = self.reactors.iter().map(Handle::snapshot).collect();
+        let until = Instant::now() + SNAPSHOT_WITHIN;
         let answer = |(index, asked): (usize, Result<Receiver<ReactorSnapshot>, _>)| {
-            asked.ok().and_then(|answer| answer.recv_timeout(SNAPSHOT_TIMEOUT).ok()).ok_or(Silent(index))
+            let left = until.saturating_duration_since(Instant::now());
+            asked.ok().and_then(|answer| answer.recv_timeout(left).ok()).ok_or(Silent(index))
         };
         asked.into_iter().enumerate().map(answer).collect()
     }

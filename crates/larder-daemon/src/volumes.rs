@@ -163,7 +163,7 @@ impl<C> Volumes<C> {
     /// The status now.
     ///
     /// # Errors
-    /// When a reactor does not answer within a second.
+    /// When a reactor does not answer within five seconds.
     pub fn status(&self) -> Result<Status, Silent> {
         Ok(self.observe()?.status)
     }
@@ -171,7 +171,7 @@ impl<C> Volumes<C> {
     /// The status now, with what it was made of.
     ///
     /// # Errors
-    /// When a reactor does not answer within a second.
+    /// When a reactor does not answer within five seconds.
     pub fn observe(&self) -> Result<Observed, Silent> {
         let mut observed = self.collector.observe()?;
         let mut volumes: Vec<_> =
