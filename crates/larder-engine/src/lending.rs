@@ -44,12 +44,14 @@ impl Engine {
 
     /// Before another block enters, and before its policy hears of it: where nothing is free and its partition is below its quota, another gives some up. True if one does.
     pub(crate) fn borrow_room(&mut self, own: PartitionId) -> bool {
-        let from = if self.have_free_slot() { None } else { self.lendable(own) };
+        let from = if self.can_grow() { None } else { self.lendable(own) };
         if let Some((from, above)) = from {
-            // Slots that wait until the journal says that they are free are on their way already.
-            let coming = self.durable.as_ref().map_or(0, |durable| durable.freeing());
-            let batch = BATCH.saturating_sub(u32::try_from(coming).unwrap_or(u32::MAX));
-            self.lend(from, above.min(batch));
+            // Where blocks are free but no slot is, those that wait until the journal says that they are free are on their way already.
+            let coming = match (self.free_blocks(), &self.durable) {
+                (1.., Some(durable)) => u32::try_from(durable.freeing()).unwrap_or(u32::MAX),
+                _ => 0,
+            };
+            self.lend(from, above.min(BATCH.saturating_sub(coming)));
         }
         self.fit_to_free(own);
         from.is_some()
@@ -69,18 +71,25 @@ impl Engine {
     /// Nothing more fits into a partition without anything leaving the cache.
     pub(crate) fn is_full(&mut self, at: PartitionId) -> bool {
         let spare = self.spills(at) && !self.partitions[PartitionId::COMMON].is_full();
-        self.partitions[at].is_full() && !spare && !(self.is_lending() && self.have_free_slot())
+        self.partitions[at].is_full() && !spare && !(self.is_lending() && self.can_grow())
+    }
+
+    /// Another block can enter, and none has to leave.
+    fn can_grow(&mut self) -> bool {
+        self.free_blocks() > 0 && self.have_free_slot()
     }
 
     /// A slot for another block of a tenant: one that is free, or is `lent` ([`Self::borrow_room`]), or that of a block of its own.
     pub(crate) fn take_lent_slot(&mut self, own: PartitionId, lent: bool) -> Option<u32> {
-        if !self.have_free_slot() {
+        if !self.can_grow() {
             if !lent {
                 self.evict_one(own);
             }
             self.free_ahead(own);
             // What left may not be free yet, and others be.
-            self.have_free_slot();
+            if !self.can_grow() {
+                return None;
+            }
         }
         self.free_slots.pop()
     }

@@ -70,7 +70,7 @@ pub use clean::{DirtyLimits, Drain};
 pub use durable::recover_planted;
 pub use durable::{GrowError, JoinError, OpenError, Planted, Sums};
 pub use larder_policy::spec::CachingSpec;
-pub use pooled::Watermarks;
+pub use larder_policy::watermarks::Watermarks;
 pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};
 pub use resume::{Resumed, SessionMark};
 pub use sharing::Sharing;
@@ -83,6 +83,7 @@ use distrust::Sweep;
 use durable::Durable;
 use fill::Fill;
 use flush::Flushes;
+use larder_policy::watermarks::PoolCleaner;
 use locks::{Owner, RangeLocks};
 use merge::Merge;
 use mover::Mover;
@@ -90,12 +91,12 @@ use ops::{Op, StagedRead};
 use order::Order;
 use out::Out;
 use partitions::{PartitionId, Partitions};
-use pooled::PoolCleaner;
 use request::{Guest, Part};
 use slab::Slab;
 use slow::SlowCache;
 use std::collections::{BTreeMap, VecDeque};
 use store::Store;
+use usage::Hits;
 
 /// Where slots of the cache device come from and go back to: the free pool that all engines of a host share.
 pub trait FreePool {
@@ -146,7 +147,6 @@ impl ErrorScore {
 #[derive(Debug)]
 struct Tenant {
     policy: WritePolicy,
-    hit_sample: usage::HitSample,
     stats: TenantStats,
     /// Slots that its blocks have, those of dead blocks among them.
     held: u32,
@@ -229,6 +229,8 @@ pub struct Engine {
     sharing: Sharing,
     /// Slots that all tenants hold.
     held_blocks: u32,
+    /// Slots beside those of the blocks that they may.
+    spare_slots: u32,
     /// What keeps blocks free, where anything does.
     pool_cleaner: Option<PoolCleaner>,
     /// Blocks that all tenants may hold together where they share a partition, and those of all that are dirty.
@@ -238,8 +240,8 @@ pub struct Engine {
     stream_bypass: Option<u64>,
     /// What fills the partitions that are not filled at each miss, by tenant.
     movers: BTreeMap<u16, Mover>,
-    /// Somebody wants to know which blocks are hit.
-    watches_hits: bool,
+    /// Which blocks are hit, where somebody wants to know.
+    hits: Option<Hits>,
     cleaner: Cleaner,
     /// Volumes whose writes have an order.
     ordered: Vec<VolumeId>,
@@ -288,12 +290,13 @@ impl Engine {
             lending: false,
             sharing: Sharing::Off,
             held_blocks: 0,
+            spare_slots: 0,
             pool_cleaner: None,
             shared_quota: 0,
             dirty: 0,
             stream_bypass: None,
             movers: BTreeMap::new(),
-            watches_hits: false,
+            hits: None,
             cleaner: Cleaner::default(),
             ordered: Vec::new(),
             durable: None,
@@ -314,6 +317,13 @@ impl Engine {
         if self.partitions.keep_tags() {
             self.store.keep_tags();
         }
+        self
+    }
+
+    /// The same engine with so many of its slots to spare: where partitions lend, or a cleaner keeps blocks free, tenants hold no more than the others. Elsewhere that is up to
+    /// their quotas.
+    pub fn with_spare_slots(mut self, slots: u32) -> Self {
+        self.spare_slots = slots;
         self
     }
 

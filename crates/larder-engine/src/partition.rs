@@ -9,7 +9,7 @@ use crate::locks::Owner;
 use crate::mover::Mover;
 use crate::partitions::{FORGET, Partition, PartitionId};
 use crate::store::{BlockKey, EntryId, State, Store};
-use crate::usage::HitSample;
+use crate::usage::Hits;
 use crate::{
     DirtyLimits, Engine, Sharing, Tenant, TenantId, TenantStats, Volume, VolumeId, WritePolicy, sharing,
 };
@@ -130,7 +130,9 @@ impl Engine {
         let slots = self.free_slots.capacity() * size_of::<u32>();
         let durable = self.durable.as_ref().map_or(0, |durable| durable.memory_bytes());
         let movers: usize = self.movers.values().map(Mover::memory_bytes).sum();
+        let hits = self.hits.as_ref().map_or(0, Hits::memory_bytes);
         movers
+            + hits
             + self.cleaner.memory_bytes()
             + self.order_bytes()
             + self.store.memory_bytes()
@@ -176,9 +178,7 @@ impl Engine {
         let tenant = self.volume(volume).tenant;
         let home = self.home(tenant.0 as usize);
         self.partitions[home].admission.hit();
-        if self.watches_hits {
-            self.note_hit(tenant, entry);
-        }
+        self.note_hit(tenant, entry);
         self.touched.push((PartitionId::of(tenant), entry));
         if self.touched.len() >= TOUCHED_MAX {
             self.tell_touched();
@@ -336,8 +336,9 @@ impl Engine {
         self.held_blocks += 1;
     }
 
-    /// A tenant holds a slot less.
-    fn count_left(&mut self, tenant: usize) {
+    /// A tenant holds a slot less: that of this entry.
+    fn count_left(&mut self, tenant: usize, entry: EntryId) {
+        self.note_gone(tenant, entry);
         self.tenants[tenant].held -= 1;
         self.held_blocks -= 1;
     }
@@ -413,7 +414,7 @@ impl Engine {
         }
         let tenant = self.tenant_of(key.volume);
         if state != State::Ghost {
-            self.count_left(tenant);
+            self.count_left(tenant, entry);
         }
         let slot = self.store.remove(entry);
         if state != State::Ghost && self.may_reuse(key, slot) {
@@ -485,7 +486,7 @@ impl Engine {
             self.tell_mover_gone(key);
         }
         let tenant = self.tenant_of(key.volume);
-        self.count_left(tenant);
+        self.count_left(tenant, out.handle);
         let slot = match out.ghost {
             true => self.store.make_ghost(out.handle),
             false => self.store.remove(out.handle),
@@ -534,6 +535,9 @@ impl Engine {
     pub(crate) fn take_from_pool(&mut self, count: usize) {
         let mut more = Vec::new();
         self.pool.take(count, &mut more);
+        if more.is_empty() {
+            return;
+        }
         more.reverse();
         more.append(&mut self.free_slots);
         self.free_slots = more;
@@ -560,7 +564,6 @@ impl Tenant {
     pub(crate) fn new(policy: WritePolicy) -> Self {
         Self {
             policy,
-            hit_sample: HitSample::new(),
             stats: TenantStats::default(),
             held: 0,
             allowance: Allowance::default(),

@@ -15,7 +15,7 @@ use crate::file::{Access, Creation, FileDevice, OpenError};
 use crate::{Buffer, sys};
 use header::{Found, Header};
 use kept::Sound;
-use larder_engine::format::Recovered;
+use larder_engine::format::{Layout, Recovered};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -40,10 +40,29 @@ pub struct CacheSpec {
 #[derive(Debug)]
 pub struct CachePlan {
     spec: CacheSpec,
-    blocks: u32,
+    room: Room,
     /// `None` where the file is to be created.
     device: Option<FileDevice>,
     next: Next,
+}
+
+/// What a device has room for.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    slots: u32,
+    /// That may be cached at a time.
+    blocks: u32,
+}
+
+impl Room {
+    /// That of a cache that keeps nothing: a slot is free as soon as its block leaves.
+    fn cold(blocks: u32) -> Self {
+        Self { slots: blocks, blocks }
+    }
+
+    fn kept(layout: &Layout, spec: &CacheSpec) -> Self {
+        Self { slots: layout.slots(), blocks: layout.blocks(spec.size) }
+    }
 }
 
 /// What is to be written before the cache can be used.
@@ -106,26 +125,29 @@ impl CachePlan {
             Found::Foreign => return Err(CacheError::Foreign { path: spec.path }),
         };
         let next = if keep { next } else { Next::Header };
-        let blocks = blocks_on(&spec, &device, &next)?;
-        Ok(Self { spec, blocks, device: Some(device), next })
+        let room = room_on(&spec, &device, &next)?;
+        Ok(Self { spec, room, device: Some(device), next })
     }
 
     fn check_new(spec: CacheSpec, keep: bool) -> Result<Self, CacheError> {
-        let (blocks, needed, next) = match keep {
+        let (room, needed, next) = match keep {
             true => {
                 // The sector is not known before there is a file; larger ones take more.
                 let layout = kept::layout(&spec, 4096, None)?;
-                (layout.slots(), layout.device_bytes(), Next::Make { may_grow: true })
+                (Room::kept(&layout, &spec), layout.device_bytes(), Next::Make { may_grow: true })
             }
-            false => (block_count(&spec, spec.size)?, spec.size.saturating_add(HEADER_BYTES), Next::Header),
+            false => {
+                let room = Room::cold(block_count(&spec, spec.size)?);
+                (room, spec.size.saturating_add(HEADER_BYTES), Next::Header)
+            }
         };
         check_free(&spec.path, needed)?;
-        Ok(Self { spec, blocks, device: None, next })
+        Ok(Self { spec, room, device: None, next })
     }
 
     /// Blocks that it will hold.
     pub fn blocks(&self) -> u32 {
-        self.blocks
+        self.room.blocks
     }
 
     /// What it goes on with; `None` where it will be empty.
@@ -139,14 +161,14 @@ impl CachePlan {
     /// Create the file where it is absent, allocate its space, and write what makes it a cache. Unless it is one that is gone
     /// on with, what was in it is gone.
     pub fn format(self) -> Result<CacheDevice, CacheError> {
-        let Self { spec, blocks, device, next } = self;
+        let Self { spec, room, device, next } = self;
         let created = device.is_none();
         let device = match device {
             Some(device) => device,
             None => FileDevice::open(&spec.path, Access::Exclusive, Creation::New)?,
         };
         let written = lock(device.file(), &spec.path).and_then(|()| match next {
-            Next::Header => Ok((write_header(&spec, blocks, device)?, None)),
+            Next::Header => Ok((write_header(&spec, room.blocks, device)?, None)),
             Next::Make { may_grow } => make(&spec, device, may_grow, created),
             Next::GoOn(recovered) => Ok((device, Some(recovered))),
             Next::Mend(_) => {
@@ -164,7 +186,7 @@ impl CachePlan {
         }
         let (device, recovered) = written?;
         let is_kept = recovered.is_some();
-        Ok(CacheDevice { device, block_bytes: spec.block_bytes, blocks, is_kept, recovered })
+        Ok(CacheDevice { device, block_bytes: spec.block_bytes, room, is_kept, recovered })
     }
 }
 
@@ -191,25 +213,25 @@ fn after(sound: Sound, spec: &CacheSpec, device: &FileDevice, keep: bool) -> Res
     Ok(Next::Make { may_grow: !device.is_block_device() })
 }
 
-/// Blocks that a device will hold, if it is large enough and can grow as far as it has to.
-fn blocks_on(spec: &CacheSpec, device: &FileDevice, next: &Next) -> Result<u32, CacheError> {
+/// What a device will have room for, if it is large enough and can grow as far as it has to.
+fn room_on(spec: &CacheSpec, device: &FileDevice, next: &Next) -> Result<Room, CacheError> {
     let bytes = device.bytes();
     if let Next::GoOn(recovered) | Next::Mend(recovered) | Next::Distrust(recovered) = next {
-        return Ok(recovered.superblock().layout.slots());
+        return Ok(Room::kept(&recovered.superblock().layout, spec));
     }
     if let Next::Make { may_grow: true } = next {
         let layout = kept::layout(spec, device.align(), None)?;
         if layout.device_bytes() > bytes {
             check_free(&spec.path, layout.device_bytes() - bytes)?;
         }
-        return Ok(layout.slots());
+        return Ok(Room::kept(&layout, spec));
     }
     if bytes < spec.size {
         return Err(CacheError::TooSmall { path: spec.path.clone(), bytes, size: spec.size });
     }
     match next {
-        Next::Header => block_count(spec, spec.size.min(bytes.saturating_sub(HEADER_BYTES))),
-        _ => Ok(kept::layout(spec, device.align(), Some(bytes))?.slots()),
+        Next::Header => block_count(spec, spec.size.min(bytes.saturating_sub(HEADER_BYTES))).map(Room::cold),
+        _ => Ok(Room::kept(&kept::layout(spec, device.align(), Some(bytes))?, spec)),
     }
 }
 
@@ -313,7 +335,7 @@ fn block_count(spec: &CacheSpec, bytes: u64) -> Result<u32, CacheError> {
 pub struct CacheDevice {
     device: FileDevice,
     block_bytes: u32,
-    blocks: u32,
+    room: Room,
     is_kept: bool,
     recovered: Option<Box<Recovered>>,
 }
@@ -326,12 +348,17 @@ impl CacheDevice {
 
     /// Blocks that it holds.
     pub fn blocks(&self) -> u32 {
-        self.blocks
+        self.room.blocks
+    }
+
+    /// Places for blocks: one that is kept has some to spare, since a slot that is freed cannot be used at once.
+    pub fn slots(&self) -> u32 {
+        self.room.slots
     }
 
     /// Bytes of cached data that it holds.
     pub fn data_bytes(&self) -> u64 {
-        u64::from(self.blocks) * u64::from(self.block_bytes)
+        u64::from(self.room.blocks) * u64::from(self.block_bytes)
     }
 
     /// True for a cache that is kept over stops and crashes.

@@ -115,7 +115,7 @@ fn a_file_that_cannot_be_completed_is_removed() {
     let place = Place::new();
     let plan = place.check(MIB).unwrap();
     let spec = CacheSpec { block_bytes: 1 << 31, ..place.spec(MIB) };
-    let stolen = CachePlan { spec, blocks: u32::MAX, ..plan };
+    let stolen = CachePlan { spec, room: Room::cold(u32::MAX), ..plan };
     assert!(stolen.format().is_err());
     assert!(!place.path().exists());
 }

@@ -11,6 +11,7 @@ pub mod index;
 pub mod replacement;
 pub mod spec;
 pub mod trial;
+pub mod watermarks;
 pub mod write_policy;
 
 mod chunked;

@@ -168,6 +168,17 @@ impl<P: Candidate> Trial<P> {
         all_hit
     }
 
+    /// Whether a block would enter if an action came upon it now and admission let it in.
+    pub fn may_enter(&self, action: Action, key: u64, hash: u32) -> bool {
+        let enters = match action {
+            Action::Read => self.write.fills(),
+            Action::Write => self.write.allocates(),
+            Action::Discard | Action::Flush => false,
+        };
+        let open = !self.closed && self.cache.capacity() > 0;
+        enters && open && !matches!(self.cache.find(key, hash), Found::Resident(_))
+    }
+
     /// What was counted since the last call. What the cache holds stays.
     pub fn take_counters(&mut self) -> Counters {
         std::mem::take(&mut self.counters)

@@ -39,6 +39,11 @@ impl WritePolicy {
         self != Self::WriteOnly
     }
 
+    /// True if a write of an absent block may fill the cache.
+    pub fn allocates(self) -> bool {
+        matches!(self, Self::WriteBack | Self::WriteThrough | Self::WriteOnly)
+    }
+
     /// True if a write makes its block leave.
     pub fn invalidates(self) -> bool {
         self == Self::ReadOnly

@@ -27,6 +27,7 @@ mod latency;
 mod lending;
 mod machine;
 mod plan;
+mod pooled;
 mod result;
 mod run;
 mod store;

@@ -92,6 +92,8 @@ pub struct Plan {
     pub sharing: Sharing,
     /// What tenants may write to the cache device is limited now and then.
     pub limited: bool,
+    /// Slots beside those of the blocks that tenants may hold where they lend.
+    pub spare_slots: u32,
     /// A bug to be found.
     pub planted: Option<Planted>,
 }
@@ -131,6 +133,9 @@ impl Plan {
         let mut pool = Rng::new(seed ^ 0x706f_6f6c);
         let pooled = pool.below(4) == 0;
         let watermarks = if pooled { any_watermarks(&mut pool, shape.slots) } else { None };
+        let mut spare = Rng::new(seed ^ 0x7370_6172);
+        // Tenants touch few blocks: all but so many are to spare, or none.
+        let spare_slots = if spare.below(2) == 0 { shape.slots - 8 - spare.below(40) as u32 } else { 0 };
         let mut shared = Rng::new(seed ^ 0x7368_6172);
         let shares = shared.below(4) == 0;
         let sharing = if shares { any_sharing(&mut shared, wide) } else { Sharing::Off };
@@ -149,6 +154,7 @@ impl Plan {
             shares,
             sharing,
             limited,
+            spare_slots,
             planted: None,
         }
     }

@@ -1,15 +1,10 @@
 //! Checksums of the data in slots: which are asked for, which are known, and slots freed ahead of their use.
 
 use super::{Planted, Sums};
+use crate::format::spare_slots;
 use crate::partitions::PartitionId;
 use crate::store::{BlockKey, State};
 use crate::{Engine, VolumeId};
-
-/// Slots that a partition has freed ahead of their use: its quota divided by this, at most [`AHEAD_MAX`], and of a small partition up to [`AHEAD_MIN`].
-const AHEAD_SHARE: u32 = 64;
-const AHEAD_SHARE_SMALL: u32 = 16;
-const AHEAD_MIN: u32 = 32;
-const AHEAD_MAX: u32 = 256;
 
 /// Free slots below which a round is asked for: those that are on their way are wanted.
 const FEW: usize = 16;
@@ -67,7 +62,8 @@ impl Engine {
 
     /// Where few slots are free, those that are on their way are wanted.
     pub(crate) fn want_freed(&mut self) {
-        if let Some(durable) = self.durable.as_mut().filter(|_| self.free_slots.len() < FEW) {
+        let few = self.free_slots.len() < FEW;
+        if let Some(durable) = self.durable.as_mut().filter(|durable| few && durable.freeing() > 0) {
             durable.want(1);
         }
     }
@@ -75,11 +71,14 @@ impl Engine {
     /// Slots that are freed cannot be used before a round has said so: see to it that some always are on their way.
     pub(crate) fn free_ahead(&mut self, at: PartitionId) {
         self.want_freed();
-        let Some(durable) = &mut self.durable else { return };
-        let quota = self.partitions[at].quota;
-        let ahead = (quota / AHEAD_SHARE).min(AHEAD_MAX).max((quota / AHEAD_SHARE_SMALL).min(AHEAD_MIN));
-        let coming = self.free_slots.len() + durable.freeing();
-        let missing = ahead.saturating_sub(u32::try_from(coming).unwrap_or(u32::MAX));
+        let Some(durable) = &self.durable else { return };
+        let ahead = spare_slots(self.partitions[at].quota.into());
+        let wanted = (ahead as usize).saturating_sub(durable.freeing());
+        if self.free_slots.len() < wanted {
+            self.take_from_pool(wanted - self.free_slots.len());
+        }
+        // No more than `ahead`.
+        let missing = wanted.saturating_sub(self.free_slots.len()) as u32;
         if missing == 0 {
             return;
         }

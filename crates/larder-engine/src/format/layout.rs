@@ -21,6 +21,13 @@ const RECORDS_MIN: u64 = 32;
 /// Bytes of one copy of the volume table: about a thousandth of the data, between these.
 const VOLUME_TABLE_BYTES: (u64, u64) = (16 << 10, 1 << 20);
 
+/// Slots beside those of so many blocks. One that is freed can be used when the journal says so, a few milliseconds later: what enters meanwhile takes one of these,
+/// and the blocks that it may hold are in the cache.
+pub fn spare_slots(blocks: u64) -> u32 {
+    // No more than 256.
+    (blocks / 64).min(256).max((blocks / 16).min(32)) as u32
+}
+
 /// What decides where everything lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -117,10 +124,22 @@ impl Layout {
         })
     }
 
-    /// The usual layout for this many bytes of data, rounded down to whole blocks; the device must be larger
-    /// ([`Layout::device_bytes`]).
+    /// The usual layout for this many bytes of data, rounded down to whole blocks, and a few slots to spare ([`spare_slots`]); the device must be
+    /// larger ([`Layout::device_bytes`]).
     pub fn for_data_bytes(block_bytes: u32, sector_bytes: u32, data: u64) -> Result<Self, LayoutError> {
-        Self::for_slots(block_bytes, sector_bytes, data / u64::from(block_bytes.max(1)))
+        let blocks = data / u64::from(block_bytes.max(1));
+        Self::for_slots(block_bytes, sector_bytes, blocks + u64::from(spare_slots(blocks)))
+    }
+
+    /// Blocks that may be cached at a time, of the `data` bytes that are wanted: the other slots are to spare. A layout that was made with as many slots as blocks (by an
+    /// earlier version) has none.
+    pub fn blocks(&self, data: u64) -> u32 {
+        let (slots, wanted) = (self.shape.slots, data / u64::from(self.shape.block_bytes));
+        let most = match u64::from(slots) {
+            all if all == wanted || all >= wanted + u64::from(spare_slots(wanted)) => wanted,
+            all => wanted.min(all - u64::from(spare_slots(all))),
+        };
+        u32::try_from(most).unwrap_or(slots)
     }
 
     /// The largest usual layout that fits on a device of this many bytes.
@@ -270,9 +289,24 @@ mod tests {
     }
 
     #[test]
+    fn a_few_slots_are_to_spare() {
+        let spare = [0, 15, 16, 512, 2048, 8192, 16_384, 1 << 31].map(spare_slots);
+        assert_eq!(spare, [0, 0, 1, 32, 32, 128, 256, 256]);
+        for blocks in [1u64, 16, 700, 8192, 100_000] {
+            let layout = Layout::for_data_bytes(4096, 512, blocks * 4096 + 17).unwrap();
+            assert_eq!(u64::from(layout.slots()), blocks + u64::from(spare_slots(blocks)));
+            assert_eq!(u64::from(layout.blocks(blocks * 4096 + 17)), blocks);
+        }
+        // What was made without any holds as many blocks as it has slots; what a device has no room for is not there.
+        let layout = Layout::for_slots(4096, 512, 1000).unwrap();
+        let held = [500u64, 999, 1000, 1001, 5000].map(|blocks| layout.blocks(blocks * 4096));
+        assert_eq!(held, [500, 968, 1000, 968, 968]);
+    }
+
+    #[test]
     fn metadata_takes_37_bytes_for_a_slot() {
         let layout = Layout::for_data_bytes(4096, 512, 1 << 40).unwrap();
-        assert_eq!(layout.slots(), 1 << 28);
+        assert_eq!(layout.slots(), (1 << 28) + 256);
         let per_slot = layout.data_offset() as f64 / f64::from(layout.slots());
         assert!((37.0..38.0).contains(&per_slot), "{per_slot}");
     }

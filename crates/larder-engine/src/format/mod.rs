@@ -43,7 +43,7 @@ pub use epoch::{Epoch, PERIOD, SPAN};
 pub use finding::{Finding, Severity};
 pub use harm::Harm;
 pub use journal::{JournalError, JournalWriter, MarkState, Piece};
-pub use layout::{Layout, LayoutError, Shape};
+pub use layout::{Layout, LayoutError, Shape, spare_slots};
 pub use page::{Contents, PAGE_BYTES, PAGE_SLOTS};
 pub use record::Header;
 #[cfg(feature = "planted")]

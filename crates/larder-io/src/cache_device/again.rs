@@ -5,7 +5,7 @@
 //! served meanwhile, and of others none may be dirty (`larder_engine`'s `give_cache_up`).
 
 use super::kept::{self, medium, mend, recover_from};
-use super::{CacheError, CachePlan, CacheSpec, Next, blocks_on, failed, header, lock};
+use super::{CacheError, CachePlan, CacheSpec, Next, failed, header, lock, room_on};
 use crate::file::{Access, Creation, FileDevice, OpenError};
 use header::Found;
 use larder_engine::SessionMark;
@@ -51,8 +51,8 @@ impl CachePlan {
             return Err(another());
         }
         let next = Next::Distrust(recovered);
-        let blocks = blocks_on(&spec, &device, &next)?;
-        Ok(Self { spec, blocks, device: Some(device), next })
+        let room = room_on(&spec, &device, &next)?;
+        Ok(Self { spec, room, device: Some(device), next })
     }
 }
 

@@ -71,7 +71,11 @@ impl Sound {
 pub(super) fn is_as_configured(recovered: &Recovered, spec: &CacheSpec, device: &FileDevice) -> bool {
     let made = recovered.superblock().layout.shape();
     let wanted = layout(spec, made.sector_bytes, Some(device.bytes()));
-    let same = |wanted: Layout| (wanted.slots(), wanted.block_bytes()) == (made.slots, made.block_bytes);
+    // Earlier versions made as many slots as blocks.
+    let without_spare = spec.size / u64::from(made.block_bytes) == u64::from(made.slots);
+    let same = |wanted: Layout| {
+        (wanted.slots() == made.slots || without_spare) && wanted.block_bytes() == made.block_bytes
+    };
     // One that is smaller may be as large as it can be, and the file can grow.
     device.bytes() >= spec.size && wanted.is_ok_and(same) && device.align() <= made.sector_bytes
 }

@@ -123,7 +123,9 @@ fn a_new_file_has_its_metadata_beside_its_data() {
     let (cache, recovered) = place.start(MIB);
     assert_eq!((cache.blocks(), cache.data_bytes(), recovered.blocks().count()), (256, MIB, 0));
     let layout = recovered.superblock().layout;
-    assert_eq!((layout.slots(), layout.device_bytes()), (256, fs::metadata(place.path()).unwrap().len()));
+    // A few slots are to spare.
+    assert_eq!((cache.slots(), layout.slots()), (272, 272));
+    assert_eq!(layout.device_bytes(), fs::metadata(place.path()).unwrap().len());
     assert_eq!(layout.sector_bytes(), cache.device().align() as usize);
     drop(cache);
     assert_eq!(check(&mut place.medium(), true).unwrap(), []);
@@ -197,8 +199,22 @@ fn a_forged_superblock_in_a_slot_counts_for_nothing() {
     let forged = Superblock::new(Uuid([6; 16]), Layout::for_slots(4096, 512, 100).unwrap());
     place.medium().write(4096, &forged.encode()).unwrap();
     let (_, recovered) = place.start(MIB);
-    assert_eq!(recovered.superblock().layout.slots(), 256);
+    assert_eq!(recovered.superblock().layout.slots(), 272);
     assert_ne!(recovered.superblock().uuid, forged.uuid);
+}
+
+#[test]
+fn what_an_earlier_version_made_without_slots_to_spare_is_gone_on_with() {
+    let place = Place::new();
+    let layout = Layout::for_slots(4096, 4096, 256).unwrap();
+    File::create_new(place.path()).unwrap().set_len(layout.device_bytes()).unwrap();
+    larder_engine::format::format(&mut place.medium(), &Superblock::new(Uuid([6; 16]), layout)).unwrap();
+    write(&mut place.medium(), &place.recovered(), 9, false);
+    let (cache, recovered) = place.start(MIB);
+    assert_eq!((cache.blocks(), cache.slots(), recovered.blocks().count()), (256, 256, 9));
+    drop(cache);
+    // Not so one of another size.
+    assert_eq!(place.start(MIB / 2).1.blocks().count(), 0);
 }
 
 #[test]

@@ -131,11 +131,13 @@ impl ReactorBuilder {
         let engine_config = EngineConfig {
             block_bytes: cache.block_bytes(),
             cache_align: device.align(),
-            cache_blocks: cache.blocks(),
+            cache_blocks: cache.slots(),
         };
+        let spare = cache.slots().saturating_sub(cache.blocks());
+        let engine = Engine::new(engine_config, Box::new(pool)).with_spare_slots(spare);
         Ok(Self {
             config,
-            engine: Engine::new(engine_config, Box::new(pool)).with_hash_seed(random_seed()),
+            engine: engine.with_hash_seed(random_seed()),
             block_bytes: cache.block_bytes(),
             tenants: 0,
             volumes: Vec::new(),

@@ -9,11 +9,13 @@ use larder_policy::admission::AnyAdmission;
 use larder_policy::any::AnyReplacement;
 use larder_policy::index::hash;
 use larder_policy::trial::{Action, Blocks, Outcome, Trial};
+use larder_policy::watermarks::Watermarks;
 
 use super::batched::Batched;
 use super::combined::Combined;
 use super::lending::Lending;
 use super::plan::TenantPlan;
+use super::pooled::Cleaned;
 use super::traffic::Traffic;
 
 /// Replacement, admission and write policy around the blocks of one partition.
@@ -51,23 +53,17 @@ pub(super) struct Store {
 /// By layout.
 enum Laid {
     Unified { part: Box<Part>, resident: Vec<u32>, owners: Vec<usize> },
-    Parts { parts: Vec<Part>, pool: Option<Pool> },
+    Parts { parts: Vec<Part>, cleaned: Option<Cleaned> },
     Combined(Box<Combined>),
     Lending(Lending),
     Batched(Vec<Batched>),
-}
-
-/// Free blocks that a cleaner keeps.
-#[derive(Clone, Copy, Debug)]
-struct Pool {
-    low: u32,
-    high: u32,
 }
 
 /// How a tenant used its cache in the window.
 #[derive(Clone, Debug, Default)]
 struct Usage {
     missed: u64,
+    /// Blocks that were hit, and are still there.
     hit: HashSet<u64>,
 }
 
@@ -97,10 +93,11 @@ impl Store {
             (Layout::Lending, Population::OnDemand) => {
                 Laid::Lending(Lending::new(mode, cache_blocks, tenants, seed))
             }
-            (Layout::Partitioned, Population::OnDemand) => Laid::Parts { parts: parts(), pool: None },
+            (Layout::Partitioned, Population::OnDemand) => Laid::Parts { parts: parts(), cleaned: None },
             (Layout::Pooled { low, high }, Population::OnDemand) => {
                 let share = |share: f64| (f64::from(cache_blocks) * share).ceil() as u32;
-                Laid::Parts { parts: parts(), pool: Some(Pool { low: share(low), high: share(high) }) }
+                let watermarks = Watermarks { low: share(low), high: share(high) };
+                Laid::Parts { parts: parts(), cleaned: Some(Cleaned::new(watermarks, cache_blocks)) }
             }
         };
         Self {
@@ -139,11 +136,11 @@ impl Store {
                 traffic.left.iter().for_each(|&(key, _)| resident[of[(key >> 32) as usize]] -= 1);
                 part.write_policy()
             }
-            Laid::Parts { parts, pool } => {
-                if let Some(pool) = *pool {
-                    clean(parts, pool, self.cache_blocks, keys.len() as u32, traffic);
+            Laid::Parts { parts, cleaned } => {
+                match cleaned {
+                    Some(cleaned) => cleaned.access(parts, tenant, action, &blocks, closed, traffic),
+                    None => one(&mut parts[tenant], action, &blocks, closed, traffic),
                 }
-                one(&mut parts[tenant], action, &blocks, closed, traffic);
                 parts[tenant].write_policy()
             }
             Laid::Combined(combined) => {
@@ -161,7 +158,7 @@ impl Store {
         };
         traffic.through = action == Action::Write
             && (closed || !matches!(write, WritePolicy::WriteBack | WritePolicy::WriteOnly));
-        self.note(tenant, keys, traffic);
+        self.note(access, owners, traffic);
     }
 
     /// Carry decisions out: those that shrink first. What is configured of a tenant's replacement and admission holds, whatever was decided.
@@ -221,7 +218,7 @@ impl Store {
         held <= self.cache_blocks.into()
     }
 
-    /// How a tenant used its cache since it was asked last.
+    /// How a tenant used its cache since it was asked last: blocks that were hit and left are not in use.
     pub(super) fn usage(&mut self, tenant: usize) -> CacheUse {
         let resident_blocks = self.resident(tenant);
         let usage = std::mem::take(&mut self.usages[tenant]);
@@ -230,12 +227,23 @@ impl Store {
         CacheUse { resident_blocks, effective, missed_blocks: usage.missed }
     }
 
-    fn note(&mut self, tenant: usize, keys: &[u64], traffic: &Traffic) {
-        let usage = &mut self.usages[tenant];
+    fn note(&mut self, access: &Access<'_>, owners: &[usize], traffic: &Traffic) {
+        let usage = &mut self.usages[access.tenant];
         usage.missed += traffic.outcomes.iter().filter(|&&one| one != Outcome::Hit).count() as u64;
-        if self.effective {
-            let hit = keys.iter().zip(&traffic.outcomes).filter(|(_, outcome)| **outcome == Outcome::Hit);
-            usage.hit.extend(hit.map(|(&key, _)| key));
+        if !self.effective {
+            return;
+        }
+        for (&key, outcome) in access.keys.iter().zip(&traffic.outcomes) {
+            match outcome {
+                Outcome::Hit => usage.hit.insert(key),
+                Outcome::Entered | Outcome::Passed => usage.hit.remove(&key),
+            };
+        }
+        if access.action == Action::Discard {
+            access.keys.iter().for_each(|key| _ = usage.hit.remove(key));
+        }
+        for (key, _) in &traffic.left {
+            self.usages[owners[(key >> 32) as usize]].hit.remove(key);
         }
     }
 
@@ -304,20 +312,4 @@ pub(super) fn one(part: &mut Part, action: Action, blocks: &Blocks<'_>, closed: 
     part.set_closed(closed);
     part.accesses(action, blocks, 0..blocks.keys.len(), traffic);
     part.end_request(action);
-}
-
-/// The global cleaner of S-CAVE (section V-B): where fewer than the low watermark (or than a request needs) are free, blocks that were not used lately leave until the
-/// high one is reached, from all tenants in proportion to what they hold, as a scan over the whole cache meets them.
-fn clean(parts: &mut [Part], pool: Pool, cache_blocks: u32, needed: u32, traffic: &mut Traffic) {
-    let held: u32 = parts.iter().map(Part::resident_blocks).sum();
-    let free = cache_blocks.saturating_sub(held);
-    if free >= pool.low.max(needed) || held == 0 {
-        return;
-    }
-    let wanted = pool.high.max(needed).min(cache_blocks) - free;
-    for part in parts {
-        let share = (u64::from(wanted) * u64::from(part.resident_blocks())).div_ceil(u64::from(held));
-        // A share of what is wanted, which is no more than the cache.
-        part.evict(share as u32, traffic);
-    }
 }

@@ -117,8 +117,9 @@ impl World {
 
     /// An engine that goes on with the cache, if it can.
     pub fn engine(&self, recovered: &Recovered, pool: SharedSlots) -> (Engine, Result<(), OpenError>) {
-        let mut engine =
-            Engine::new(engine_config(&self.plan), Box::new(pool)).with_hash_seed(self.plan.seed);
+        let mut engine = Engine::new(engine_config(&self.plan), Box::new(pool))
+            .with_hash_seed(self.plan.seed)
+            .with_spare_slots(self.plan.spare_slots);
         plant(&mut engine, self.plan.planted);
         engine.set_lending(self.plan.lending);
         engine.set_sharing(self.plan.sharing);

@@ -34,6 +34,7 @@ pub fn plan(blocks: u64) -> Plan {
         lending: false,
         pooled: false,
         watermarks: None,
+        spare_slots: 0,
         shares: false,
         sharing: Sharing::Off,
         limited: false,

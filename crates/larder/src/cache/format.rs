@@ -69,9 +69,15 @@ fn text(options: &Format, superblock: &Superblock, held: &Held) -> String {
         Held::Foreign => format!("{shown}: what it held is gone\n"),
     };
     let layout = superblock.layout;
+    let blocks = layout.blocks(options.size.unwrap_or(u64::MAX));
+    let spare = match layout.slots() - blocks {
+        0 => String::new(),
+        1 => ", and a slot to spare".into(),
+        spare => format!(", and {spare} slots to spare"),
+    };
     format!(
-        "{gone}{shown}: an empty cache of {}, {} each; {} of metadata in sectors of {} bytes; UUID {}\n",
-        words::blocks(layout.slots().into(), "", layout.block_bytes()),
+        "{gone}{shown}: an empty cache of {}, {} each{spare}; {} of metadata in sectors of {} bytes; UUID {}\n",
+        words::blocks(blocks.into(), "", layout.block_bytes()),
         HumanSize(layout.block_bytes().into()),
         HumanSize(layout.data_offset()),
         layout.sector_bytes(),

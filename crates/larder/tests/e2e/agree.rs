@@ -1,6 +1,6 @@
 //! Simulation and daemon agree: what is recorded of a daemon, simulated with its configuration and what it measured, gives its decisions again, and its hits.
 //!
-//! With a cache that is not kept, by one reactor; docs/live.md says what differs otherwise.
+//! By one reactor, from a cold start; docs/live.md says what differs otherwise.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -21,14 +21,39 @@ struct Case {
     requests: u64,
     /// Between two requests.
     apart: Duration,
+    /// The cache is kept over restarts.
+    kept: bool,
 }
 
 impl Case {
-    /// One that decides at the ends of epochs. Requests come before the first of Centaur's movers.
+    /// One that decides at the ends of epochs, with a cache that is kept.
     const fn of(allocator: &'static str) -> Self {
-        Self { allocator, epoch_seconds: 3, requests: 600, apart: Duration::ZERO }
+        Self { allocator, epoch_seconds: 3, requests: 600, apart: APART, kept: true }
+    }
+
+    /// `larder` decides a sixteenth of an epoch after it began, or a rate has changed, and again after twice that time.
+    const fn larder() -> Self {
+        Self { epoch_seconds: 16, requests: 250, ..Self::of("larder") }
+    }
+
+    /// The movers of `centaur` come five times in an epoch: requests have ended before the first.
+    const fn centaur() -> Self {
+        Self { requests: 250, ..Self::of("centaur") }
+    }
+
+    /// The windows of `scave` are of a second, whatever the epoch.
+    const fn scave() -> Self {
+        Self { requests: 250, ..Self::of("scave") }
+    }
+
+    /// The same with one that keeps nothing.
+    const fn cold(self) -> Self {
+        Self { kept: false, ..self }
     }
 }
+
+/// What is read is in the cache a moment later, and whoever asks meanwhile may get another's place: requests come apart, as those of guests on disks do.
+const APART: Duration = Duration::from_micros(300);
 
 /// Whole epochs in which requests come.
 const EPOCHS: u64 = 4;
@@ -37,8 +62,9 @@ const EPOCHS: u64 = 4;
 const TENANTS: [&str; 3] = ["reader", "looper", "writer"];
 
 fn daemon(case: &Case) -> Larder {
-    let mut setup = Setup::in_memory("4MiB")
-        .cold()
+    let setup = Setup::in_memory("4MiB");
+    let setup = if case.kept { setup.kept() } else { setup.cold() };
+    let mut setup = setup
         .control(&format!("allocator = \"{}\"\nepoch = \"{}s\"", case.allocator, case.epoch_seconds))
         .control("min_blocks = 16\nreactors = 1");
     for name in TENANTS {
@@ -172,7 +198,7 @@ fn under_eci() {
 
 #[test]
 fn under_centaur() {
-    agree(&Case::of("centaur"));
+    agree(&Case::centaur());
 }
 
 #[test]
@@ -186,14 +212,23 @@ fn under_unified() {
 }
 
 #[test]
-fn under_larder() {
-    // It decides a sixteenth of an epoch after it began, or a rate has changed, and again after twice that time.
-    // What is read is in the cache a moment later, and whoever asks meanwhile may get another's place: requests come apart, as those of guests on disks do.
-    let apart = Duration::from_micros(300);
-    agree(&Case { allocator: "larder", epoch_seconds: 16, requests: 250, apart });
+fn under_combined() {
+    agree(&Case::of("combined"));
 }
 
 #[test]
-fn under_combined() {
-    agree(&Case::of("combined"));
+fn under_scave() {
+    agree(&Case::scave());
+}
+
+#[test]
+fn under_larder() {
+    agree(&Case::larder());
+}
+
+#[test]
+fn with_a_cache_that_is_not_kept() {
+    for case in [Case::of("eci"), Case::of("unified"), Case::scave(), Case::larder()] {
+        agree(&case.cold());
+    }
 }

@@ -22,14 +22,17 @@ fn info(lab: &Lab) -> Value {
 fn a_new_cache_has_the_size_that_was_asked_for() {
     let lab = Lab::new();
     let text = told(&format(&lab, &["--size", "10MiB", "--block-size", "8KiB", "--sector", "4KiB"]), 0);
-    assert!(text.contains("an empty cache of 1,280 blocks (10 MiB), 8 KiB each"), "{text}");
+    assert!(
+        text.contains("an empty cache of 1,280 blocks (10 MiB), 8 KiB each, and 32 slots to spare"),
+        "{text}"
+    );
     let info = info(&lab);
     for (key, value) in [
-        ("data_bytes", 10 << 20),
+        ("data_bytes", (10 << 20) + 32 * 8192),
         ("block_bytes", 8192),
         ("sector_bytes", 4096),
-        ("slots", 1280),
-        ("free_slots", 1280),
+        ("slots", 1312),
+        ("free_slots", 1312),
         ("blocks", 0),
         ("findings", 0),
         ("format", 2),
@@ -76,7 +79,7 @@ fn what_others_have_is_left_alone_unless_forced() {
     assert!(text.contains("holds something else") && text.contains("--force"), "{text}");
     assert!(fs::read(&path).expect("readable") == before);
     assert!(told(&format(&lab, &["--size", "2MiB", "--force"]), 0).contains("what it held is gone"));
-    assert_eq!(info(&lab)["slots"], Value::from(512));
+    assert_eq!(info(&lab)["slots"], Value::from(512 + 32));
 }
 
 #[test]
