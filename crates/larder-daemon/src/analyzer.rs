@@ -141,6 +141,8 @@ impl SharedView {
 pub struct Stands {
     /// Seconds between decisions.
     pub epoch_seconds: f64,
+    /// What chooses the blocks of samples.
+    pub seed: u64,
     /// The tenants.
     pub tenants: Vec<DecidedTenant>,
     /// The number of the next decision.
@@ -207,6 +209,7 @@ impl AnalyzerHandle {
     pub fn stands(&self) -> Result<Stands, ChangeError> {
         self.ask(|epochs| Stands {
             epoch_seconds: epochs.epoch_seconds(),
+            seed: epochs.seed(),
             tenants: epochs.stands(),
             next: epochs.log().next(),
         })

@@ -359,6 +359,11 @@ impl EpochLoop {
         indices.into_iter().zip(limits).map(|(index, (_, limit))| (index, limit)).collect()
     }
 
+    /// What chooses the blocks of samples.
+    pub fn seed(&self) -> u64 {
+        self.config.seed
+    }
+
     /// A request. One of an unknown tenant is ignored. Takes time in the number of blocks that it touches.
     pub fn observe(&mut self, access: &Access) {
         let Some(seat) = self.seats.get(access.tenant) else { return };

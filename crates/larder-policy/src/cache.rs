@@ -3,6 +3,8 @@
 //! It holds no data, but all that a cache would decide: which block is in, which leaves, which are remembered. Per resident or remembered block it takes 24
 //! bytes and its slots in the index (8 bytes, at most three quarters in use). A block that comes and goes takes no allocation.
 
+use std::ops::Range;
+
 use crate::index::{Index, hash};
 use crate::replacement::Replacement;
 use crate::{Handle, Links, Node, Nodes};
@@ -72,13 +74,27 @@ pub struct Cache<P> {
     index: Index,
     blocks: Blocks,
     unused: Vec<Handle>,
+    /// Blocks with these keys stay, as long as others can leave.
+    pinned: Range<u64>,
 }
 
 impl<P: Replacement> Cache<P> {
     /// An empty cache under `policy`, which is told the capacity.
     pub fn new(capacity: u32, mut policy: P) -> Self {
         policy.resize(capacity);
-        Self { capacity, policy, index: Index::new(), blocks: Blocks::default(), unused: Vec::new() }
+        Self {
+            capacity,
+            policy,
+            index: Index::new(),
+            blocks: Blocks::default(),
+            unused: Vec::new(),
+            pinned: 0..0,
+        }
+    }
+
+    /// Blocks with these keys stay from now on, as those of a request under way do in a live cache; unless no others can leave.
+    pub fn pin(&mut self, keys: Range<u64>) {
+        self.pinned = keys;
     }
 
     /// Blocks it may hold.
@@ -257,9 +273,11 @@ impl<P: Replacement> Cache<P> {
     }
 
     fn evict_one(&mut self, evicted: &mut impl FnMut(u64, Mark)) {
+        let pinned = &self.pinned;
         let out = self
             .policy
-            .evict(&mut self.blocks, |_, _| false)
+            .evict(&mut self.blocks, |nodes, handle| pinned.contains(&nodes.key(handle)))
+            .or_else(|| self.policy.evict(&mut self.blocks, |_, _| false))
             .expect("no block is pinned, and one is resident");
         let block = &mut self.blocks.0[out.handle as usize];
         block.resident = 0;

@@ -175,8 +175,7 @@ impl<P: Candidate> Trial<P> {
             Action::Write => self.write.allocates(),
             Action::Discard | Action::Flush => false,
         };
-        let open = !self.closed && self.cache.capacity() > 0;
-        enters && open && !matches!(self.cache.find(key, hash), Found::Resident(_))
+        enters && !self.closed && !matches!(self.cache.find(key, hash), Found::Resident(_))
     }
 
     /// What was counted since the last call. What the cache holds stays.

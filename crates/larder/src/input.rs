@@ -1,5 +1,6 @@
 //! What a command line names as a trace, opened: a file, `-` for stdin, or `gen:SPEC` for a workload made on the spot.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
@@ -92,11 +93,33 @@ pub enum Input {
     /// Of a file or stdin.
     Trace(Box<Trace>),
     /// Of one tenant in a file.
-    OfTenant(Box<Trace>, String),
+    OfTenant(Box<Trace>, PartOf),
     /// Made on the spot, for these volumes.
     Generated(Box<Generated>, Vec<Volume>),
     /// In memory, and how many of them are read.
     Held(Arc<[Request]>, usize),
+}
+
+/// One tenant's part of a trace.
+#[derive(Clone, Debug)]
+pub struct PartOf {
+    /// Whose.
+    pub tenant: String,
+    /// What volumes of these names are to count as in [`Request::volume`]; others, if there are any, count above all of these. Without any, volumes count as in the trace.
+    pub numbers: Arc<HashMap<String, u16>>,
+}
+
+impl PartOf {
+    /// A request of the trace, if it is of this part.
+    fn take(&self, volumes: &[Volume], request: &Request) -> Option<Request> {
+        let volume = volumes.get(request.volume as usize).filter(|volume| volume.tenant == self.tenant)?;
+        if self.numbers.is_empty() {
+            return Some(*request);
+        }
+        let above = || request.volume.saturating_add(u32::from(u16::MAX) + 1);
+        let number = self.numbers.get(&volume.disk).copied().map_or_else(above, u32::from);
+        Some(Request { volume: number, ..*request })
+    }
 }
 
 impl Input {
@@ -129,7 +152,7 @@ impl Input {
     pub fn read_batch(&mut self, out: &mut Vec<Request>, max: usize) -> Result<bool, TraceError> {
         match self {
             Self::Trace(trace) => trace.read_batch(out, max),
-            Self::OfTenant(trace, tenant) => read_of(trace, tenant, out, max),
+            Self::OfTenant(trace, part) => read_of(trace, part, out, max),
             Self::Generated(requests, _) => {
                 let before = out.len();
                 out.extend(requests.by_ref().take(max.max(1)));
@@ -147,7 +170,7 @@ impl Input {
 }
 
 /// Append the next requests of a tenant: at least one, unless there is none any more.
-fn read_of(trace: &mut Trace, tenant: &str, out: &mut Vec<Request>, max: usize) -> Result<bool, TraceError> {
+fn read_of(trace: &mut Trace, part: &PartOf, out: &mut Vec<Request>, max: usize) -> Result<bool, TraceError> {
     let mut all = Vec::new();
     let before = out.len();
     while out.len() == before {
@@ -156,10 +179,7 @@ fn read_of(trace: &mut Trace, tenant: &str, out: &mut Vec<Request>, max: usize) 
             return Ok(false);
         }
         let volumes = trace.volumes();
-        let is_its = |request: &&Request| {
-            volumes.get(request.volume as usize).is_some_and(|volume| volume.tenant == tenant)
-        };
-        out.extend(all.iter().filter(is_its));
+        out.extend(all.iter().filter_map(|request| part.take(volumes, request)));
     }
     Ok(true)
 }

@@ -20,6 +20,21 @@ pub struct Setup {
     pub began_seconds: f64,
     /// Where the tenants stood then.
     pub tenants: Vec<DecidedTenant>,
+    /// What chose the blocks of the samples by which tenants are analyzed.
+    #[serde(default)]
+    pub seed: Option<u64>,
+    /// The volumes that there were, with the numbers that those blocks were chosen by.
+    #[serde(default)]
+    pub volumes: Vec<NumberedVolume>,
+}
+
+/// A volume as the loop knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumberedVolume {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub number: u16,
 }
 
 /// A decision about all tenants, and what was measured since the one before. Where tenants are learned anew ([`Decided::is_renewal`]) nothing was decided.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use larder_engine::{RequestKind, VolumeId};
 use larder_io::{Handle, HandleError, MonitorRecord, monitor_clock_ns};
 
-use super::account::{Decided, Setup};
+use super::account::{Decided, NumberedVolume, Setup};
 use super::lines::{Begun, Line, Recorded, RecordedKind, Round, VolumeLine};
 use super::{Recorders, Recording};
 use crate::analyzer::AnalyzerHandle;
@@ -136,12 +136,18 @@ impl<C> Session<C> {
         *next = stands.next;
         let loop_began_ns = monitor_clock_ns(self.collector.loop_began());
         let began_ns = self.recording.began_ns().saturating_sub(loop_began_ns);
+        let hosted = self.collector.hosted.get();
+        let volumes = hosted.volumes();
         let setup = Setup {
-            config: self.collector.hosted.get().config.to_string(),
+            config: hosted.config.to_string(),
             cache_blocks: self.collector.blocks(),
             epoch_seconds: stands.epoch_seconds,
             began_seconds: began_ns as f64 / 1e9,
             tenants: Vec::new(),
+            seed: Some(stands.seed),
+            volumes: volumes
+                .map(|(config, place)| NumberedVolume { name: config.name.clone(), number: place.volume.0 })
+                .collect(),
         };
         send(stream, &Line::Setup(Box::new(setup)))?;
         // Who stands there from the begin is told like a decision of that moment.

@@ -1,6 +1,8 @@
 //! What may change in a cache on trial while it runs: its size, its policies, whether it takes anything in; and blocks that come from and go to
 //! another cache. What an allocator decides between two epochs is carried out here.
 
+use std::ops::Range;
+
 use super::{CLEAN, Candidate, DIRTY, Trial, Watch, evicted};
 use crate::admission::{Admission, AnyAdmission};
 use crate::cache::Found;
@@ -26,6 +28,11 @@ impl<P: Candidate> Trial<P> {
             watch.evicted(key, mark == DIRTY);
         });
         self.size_admission();
+    }
+
+    /// Blocks with these keys stay from now on, unless no others can leave ([`Cache::pin`](crate::Cache::pin)).
+    pub fn pin(&mut self, keys: Range<u64>) {
+        self.cache.pin(keys);
     }
 
     /// The cache may grow to so many blocks, although its capacity may be less for the time being. An admission policy that remembers in proportion to the cache's size

@@ -1,6 +1,8 @@
 //! Parts for each tenant in front of a part for all: what leaves a tenant's own part enters the common one, and comes back when it is used (the container
 //! thesis, section 2.4.4).
 
+use std::ops::Range;
+
 use larder_alloc::Mode;
 use larder_policy::cache::Found;
 use larder_policy::trial::{Action, Blocks, Outcome, Watch};
@@ -41,6 +43,12 @@ impl Combined {
             in_common: vec![0; tenants],
             owner_of: Vec::new(),
         }
+    }
+
+    /// Blocks of a tenant with these keys stay.
+    pub(super) fn pin(&mut self, tenant: usize, keys: &Range<u64>) {
+        self.own[tenant].pin(keys.clone());
+        self.common.pin(keys.clone());
     }
 
     pub(super) fn access(

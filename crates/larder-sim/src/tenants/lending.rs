@@ -21,12 +21,18 @@ pub(super) struct Lending {
     quotas: Vec<u32>,
     cache_blocks: u32,
     held: u32,
+    by_block: bool,
 }
 
 impl Lending {
     pub(super) fn new(mode: Mode, cache_blocks: u32, tenants: usize, seed: u64) -> Self {
         let parts = (0..tenants).map(|_| part(mode, 0, seed)).collect();
-        Self { parts, quotas: vec![0; tenants], cache_blocks, held: 0 }
+        Self { parts, quotas: vec![0; tenants], cache_blocks, held: 0, by_block: false }
+    }
+
+    /// Room is made for each block as it enters, as in the daemon, rather than for whole requests beforehand.
+    pub(super) fn set_by_block(&mut self, by_block: bool) {
+        self.by_block = by_block;
     }
 
     pub(super) fn access(
@@ -37,11 +43,35 @@ impl Lending {
         closed: bool,
         traffic: &mut Traffic,
     ) {
+        if self.by_block {
+            return self.access_by_block(tenant, action, blocks, closed, traffic);
+        }
         // No request has more blocks than 32 bits count.
         self.make_room(tenant, blocks.keys.len() as u32, traffic);
         let before = self.parts[tenant].resident_blocks();
         one(&mut self.parts[tenant], action, blocks, closed, traffic);
         self.held = self.held - before + self.parts[tenant].resident_blocks();
+    }
+
+    fn access_by_block(
+        &mut self,
+        tenant: usize,
+        action: Action,
+        blocks: &Blocks<'_>,
+        closed: bool,
+        traffic: &mut Traffic,
+    ) {
+        self.parts[tenant].set_closed(closed);
+        for at in 0..blocks.keys.len() {
+            if self.parts[tenant].may_enter(action, blocks.keys[at], blocks.hashes[at]) {
+                self.make_room(tenant, 1, traffic);
+            }
+            let part = &mut self.parts[tenant];
+            let before = part.resident_blocks();
+            part.accesses(action, blocks, at..at + 1, traffic);
+            self.held = self.held - before + part.resident_blocks();
+        }
+        self.parts[tenant].end_request(action);
     }
 
     /// Before a request of so many blocks: what the tenant may hold.

@@ -144,6 +144,8 @@ pub struct Recorded {
     pub decisions: Vec<RecordedDecision>,
     /// It is decided at the times of these decisions, and not when the allocator would have it.
     pub keeps_times: bool,
+    /// What chose the blocks of the daemon's samples, where that is known: volumes of the traces then have its numbers.
+    pub seed: Option<u64>,
 }
 
 /// A decision of the daemon, or a moment at which it began to learn some tenants anew.

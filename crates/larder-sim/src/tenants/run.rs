@@ -139,7 +139,7 @@ impl<'a, S: Source> Run<'a, S> {
             },
             sampling: plan.sampling,
             bank_blocks: larder_alloc::control::BANK_BLOCKS,
-            seed: plan.seed,
+            seed: plan.recorded.as_ref().and_then(|recorded| recorded.seed).unwrap_or(plan.seed),
         };
         let tenants = plan.tenants.iter().map(|tenant| ControlTenant {
             name: tenant.name.clone(),
@@ -151,7 +151,8 @@ impl<'a, S: Source> Run<'a, S> {
         let control = ControlLoop::new(config, allocator, profile, tenants.collect());
         let store =
             Store::new(profile.layout, profile.population, profile.mode, cache_blocks, count, plan.seed)
-                .with_effective(effective);
+                .with_effective(effective)
+                .like_daemon(plan.recorded.is_some());
         let mut run = Self {
             plan,
             block,

@@ -47,6 +47,8 @@ pub(super) struct Store {
     usages: Vec<Usage>,
     /// Hits are to be remembered by block.
     effective: bool,
+    /// Blocks of a request do not leave for others of it.
+    pins: bool,
     hashes: Vec<u32>,
 }
 
@@ -107,6 +109,7 @@ impl Store {
             modes: vec![mode; tenants],
             usages: vec![Usage::default(); tenants],
             effective: false,
+            pins: false,
             hashes: Vec::new(),
         }
     }
@@ -117,9 +120,21 @@ impl Store {
         self
     }
 
+    /// Blocks enter one by one, and do not leave for others of their request, as in the daemon, where it has them locked.
+    pub(super) fn like_daemon(mut self, like: bool) -> Self {
+        self.pins = like;
+        if let Laid::Lending(lending) = &mut self.layout {
+            lending.set_by_block(like);
+        }
+        self
+    }
+
     /// A tenant's request accesses its blocks; `owners` tells whose a block is from the upper half of its key.
     pub(super) fn access(&mut self, access: &Access<'_>, owners: &[usize], traffic: &mut Traffic) {
         let Access { tenant, action, keys, closed } = *access;
+        if self.pins {
+            self.pin(tenant, keys);
+        }
         self.hashes.clear();
         self.hashes.extend(keys.iter().map(|&key| hash(key)));
         let blocks = Blocks { keys, hashes: &self.hashes, first: 0 };
@@ -158,7 +173,25 @@ impl Store {
         };
         traffic.through = action == Action::Write
             && (closed || !matches!(write, WritePolicy::WriteBack | WritePolicy::WriteOnly));
+        if self.pins {
+            self.pin(tenant, &[]);
+        }
         self.note(access, owners, traffic);
+    }
+
+    /// Blocks with these keys, which follow each other, stay. Where a segment ends they do not follow, and none is pinned.
+    fn pin(&mut self, tenant: usize, keys: &[u64]) {
+        let first = keys.first().copied().unwrap_or(0);
+        let end = first.saturating_add(keys.len() as u64);
+        let pinned = if keys.last().is_none_or(|&last| last + 1 == end) { first..end } else { 0..0 };
+        match &mut self.layout {
+            Laid::Unified { part, .. } => part.pin(pinned),
+            Laid::Parts { parts, .. } => parts[tenant].pin(pinned),
+            Laid::Lending(lending) => lending.part_mut(tenant).pin(pinned),
+            Laid::Combined(combined) => combined.pin(tenant, &pinned),
+            // Nothing enters there for a request.
+            Laid::Batched(_) => {}
+        }
     }
 
     /// Carry decisions out: those that shrink first. What is configured of a tenant's replacement and admission holds, whatever was decided.

@@ -23,27 +23,34 @@ struct Case {
     apart: Duration,
     /// The cache is kept over restarts.
     kept: bool,
+    /// Blocks of 4 KiB in the unit of all requests, places and sizes.
+    unit: u64,
 }
 
 impl Case {
     /// One that decides at the ends of epochs, with a cache that is kept.
     const fn of(allocator: &'static str) -> Self {
-        Self { allocator, epoch_seconds: 3, requests: 600, apart: APART, kept: true }
+        Self { allocator, epoch_seconds: 3, requests: 400, apart: APART, kept: true, unit: 1 }
     }
 
     /// `larder` decides a sixteenth of an epoch after it began, or a rate has changed, and again after twice that time.
     const fn larder() -> Self {
-        Self { epoch_seconds: 16, requests: 250, ..Self::of("larder") }
+        Self { epoch_seconds: 16, requests: 200, ..Self::of("larder") }
     }
 
     /// The movers of `centaur` come five times in an epoch: requests have ended before the first.
     const fn centaur() -> Self {
-        Self { requests: 250, ..Self::of("centaur") }
+        Self { epoch_seconds: 6, requests: 250, ..Self::of("centaur") }
     }
 
     /// The windows of `scave` are of a second, whatever the epoch.
     const fn scave() -> Self {
-        Self { requests: 250, ..Self::of("scave") }
+        Self { requests: 150, ..Self::of("scave") }
+    }
+
+    /// The same with everything so much larger that what caches would do is found out by samples.
+    const fn large(self) -> Self {
+        Self { unit: 8, ..self }
     }
 
     /// The same with one that keeps nothing.
@@ -53,7 +60,7 @@ impl Case {
 }
 
 /// What is read is in the cache a moment later, and whoever asks meanwhile may get another's place: requests come apart, as those of guests on disks do.
-const APART: Duration = Duration::from_micros(300);
+const APART: Duration = Duration::from_millis(1);
 
 /// Whole epochs in which requests come.
 const EPOCHS: u64 = 4;
@@ -62,13 +69,13 @@ const EPOCHS: u64 = 4;
 const TENANTS: [&str; 3] = ["reader", "looper", "writer"];
 
 fn daemon(case: &Case) -> Larder {
-    let setup = Setup::in_memory("4MiB");
+    let setup = Setup::in_memory(&format!("{}MiB", 4 * case.unit));
     let setup = if case.kept { setup.kept() } else { setup.cold() };
     let mut setup = setup
         .control(&format!("allocator = \"{}\"\nepoch = \"{}s\"", case.allocator, case.epoch_seconds))
         .control("min_blocks = 16\nreactors = 1");
     for name in TENANTS {
-        setup = setup.tenant(name, "").volume(name, 16 * MIB);
+        setup = setup.tenant(name, "").volume(name, 16 * MIB * case.unit);
     }
     setup.start()
 }
@@ -91,12 +98,14 @@ struct Load {
     state: u64,
     round: u64,
     apart: Duration,
+    /// In bytes.
+    unit: u64,
 }
 
 impl Load {
-    fn new(daemon: &Larder, apart: Duration) -> Self {
+    fn new(daemon: &Larder, case: &Case) -> Self {
         let clients = TENANTS.iter().map(|name| Client::connect(&daemon.socket(name), name)).collect();
-        Self { clients, state: 7, round: 0, apart }
+        Self { clients, state: 7, round: 0, apart: case.apart, unit: case.unit * BLOCK }
     }
 
     /// One request of each tenant, one after the other.
@@ -104,16 +113,16 @@ impl Load {
         let near = |state: &mut u64, of: u64| random(state, of).min(random(state, of));
         let blocks = 1 + random(&mut self.state, 3);
         let place = near(&mut self.state, 1500);
-        self.clients[0].read(place * BLOCK, (blocks * BLOCK) as u32).expect("a read");
+        self.clients[0].read(place * self.unit, (blocks * self.unit) as u32).expect("a read");
         sleep(self.apart);
-        self.clients[1].read(self.round * 2 % 500 * BLOCK, 2 * BLOCK as u32).expect("a read");
+        self.clients[1].read(self.round * 2 % 500 * self.unit, 2 * self.unit as u32).expect("a read");
         sleep(self.apart);
         let place = near(&mut self.state, 300);
         match random(&mut self.state, 3) {
-            0 => drop(self.clients[2].read(place * BLOCK, BLOCK as u32).expect("a read")),
+            0 => drop(self.clients[2].read(place * self.unit, self.unit as u32).expect("a read")),
             _ => {
-                let data = stamp(3, self.round, place * BLOCK, BLOCK);
-                self.clients[2].write(place * BLOCK, &data).expect("a write");
+                let data = stamp(3, self.round, place * self.unit, self.unit);
+                self.clients[2].write(place * self.unit, &data).expect("a write");
             }
         }
         sleep(self.apart);
@@ -147,7 +156,7 @@ const ATTEMPTS: u32 = 8;
 fn both(case: &Case) -> Option<(Value, Value)> {
     let daemon = daemon(case);
     let mut recorder = recording(&daemon);
-    let mut load = Load::new(&daemon, case.apart);
+    let mut load = Load::new(&daemon, case);
     let mut at = epoch(&daemon);
     for _ in 0..EPOCHS {
         let before = decided(&daemon);
@@ -231,4 +240,9 @@ fn with_a_cache_that_is_not_kept() {
     for case in [Case::of("eci"), Case::of("unified"), Case::scave(), Case::larder()] {
         agree(&case.cold());
     }
+}
+
+#[test]
+fn with_a_cache_so_large_that_blocks_are_sampled() {
+    agree(&Case::larder().large());
 }

@@ -23,6 +23,11 @@ impl<'a> Followed<'a> {
         self.recorded.is_some_and(|recorded| recorded.keeps_times)
     }
 
+    /// It is known which blocks the daemon sampled.
+    pub(super) fn has_samples(&self) -> bool {
+        self.recorded.is_some_and(|recorded| recorded.seed.is_some())
+    }
+
     /// When the daemon decided next.
     pub(super) fn decision_seconds(&self) -> Option<f64> {
         let recorded = self.recorded.filter(|recorded| recorded.keeps_times)?;

@@ -1,7 +1,7 @@
 //! A request's way through cache and devices.
 
 use larder_alloc::control::{Kind, ServedBy};
-use larder_locality::Op as BlockOp;
+use larder_locality::{Op as BlockOp, block_keys};
 use larder_policy::trial::{Action, Outcome};
 use larder_trace::{Request, RequestKind};
 
@@ -22,7 +22,7 @@ impl<S: Source> Run<'_, S> {
             RequestKind::Flush => return Ok(self.now),
         };
         self.cut(tenant, request)?;
-        self.monitor(tenant, op);
+        self.monitor(tenant, op, request);
         let (kind, may) = match action {
             Action::Read | Action::Write => {
                 self.control.ask(tenant, action == Action::Write, &self.buffer, self.seconds())
@@ -63,10 +63,16 @@ impl<S: Source> Run<'_, S> {
         Ok(())
     }
 
-    /// The loop sees the request.
-    fn monitor(&mut self, tenant: usize, op: BlockOp) {
+    /// The loop sees the request, its blocks with the keys that the daemon gave them where it is known what the daemon saw.
+    fn monitor(&mut self, tenant: usize, op: BlockOp, request: &Request) {
         let mut full = false;
         let mut rest = &self.buffer[..];
+        if self.followed.has_samples()
+            && let Ok(volume) = u16::try_from(request.volume)
+        {
+            full = self.control.observe(tenant, op, block_keys(volume, self.block.blocks_of(request)));
+            rest = &[];
+        }
         while let Some(&first) = rest.first() {
             // Keys follow each other but where a segment ends.
             let in_segment = ((first | 0xffff_ffff) - first).saturating_add(1);

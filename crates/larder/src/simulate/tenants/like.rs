@@ -4,6 +4,7 @@
 //! the same times, and what it finds can be held against what the daemon did ([`super::beside`]); one under another allocator tells what that would have done there.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use larder_alloc::{Measured, Mode};
 use larder_daemon::config::{Config, Population, TenantConfig};
@@ -21,6 +22,7 @@ use super::options;
 use super::settings::Settings;
 use super::sources::Opener;
 use super::workload::{Tenant, Workload};
+use crate::input::PartOf;
 use crate::problem::Problem;
 use crate::simulate::Options;
 
@@ -108,8 +110,13 @@ impl Like {
 
     /// The requests of the recording, by tenant; none where it is the command line's traces.
     pub fn openers(&self, options: &Options) -> Option<Vec<Opener>> {
-        let (_, trace) = self.recorded.as_ref()?;
-        let of = |tenant: &TenantConfig| Opener::OfTenant(trace.clone(), options.format, tenant.name.clone());
+        let (account, trace) = self.recorded.as_ref()?;
+        let volumes = account.setup.volumes.iter();
+        let numbers = Arc::new(volumes.map(|volume| (volume.name.clone(), volume.number)).collect());
+        let of = |tenant: &TenantConfig| {
+            let part = PartOf { tenant: tenant.name.clone(), numbers: Arc::clone(&numbers) };
+            Opener::OfTenant(trace.clone(), options.format, part)
+        };
         Some(self.config.tenants.iter().map(of).collect())
     }
 
@@ -228,6 +235,7 @@ impl Like {
             },
             decisions: account.decisions.iter().map(measured).collect(),
             keeps_times: allocator == self.allocator(),
+            seed: setup.seed.filter(|_| !setup.volumes.is_empty()),
         })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use larder_trace::{Format, GeneratorSpec, Request, Trace, TraceError};
 
 use super::workload::Workload;
-use crate::input::Input;
+use crate::input::{Input, PartOf};
 use crate::metered::Requests;
 use crate::problem::Problem;
 
@@ -16,7 +16,7 @@ pub enum Opener {
     /// A file, in a format if one is named.
     File(PathBuf, Option<Format>),
     /// One tenant's requests of a file.
-    OfTenant(PathBuf, Option<Format>, String),
+    OfTenant(PathBuf, Option<Format>, PartOf),
     /// Requests made on the spot.
     Generated(GeneratorSpec),
     /// Requests in memory, for many runs over the same ones.
@@ -28,8 +28,8 @@ impl Opener {
     pub fn open(&self) -> Result<Requests, TraceError> {
         let input = match self {
             Self::File(path, format) => Input::Trace(Box::new(Trace::open(path, *format)?)),
-            Self::OfTenant(path, format, tenant) => {
-                Input::OfTenant(Box::new(Trace::open(path, *format)?), tenant.clone())
+            Self::OfTenant(path, format, part) => {
+                Input::OfTenant(Box::new(Trace::open(path, *format)?), part.clone())
             }
             Self::Generated(spec) => Input::Generated(Box::new(spec.open()), spec.volumes()),
             Self::Held(requests) => Input::Held(Arc::clone(requests), 0),
