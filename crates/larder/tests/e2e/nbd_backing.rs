@@ -104,6 +104,10 @@ fn a_backing_that_dies_comes_back_into_service() {
     let mut client = Client::connect(&larder.socket("far0"), "far0");
     (0..16).for_each(|block| assert_eq!(expect_block(&mut client, 5, block), Ok(())));
 
+    wait_for("the fills have ended", || {
+        let occupied = count(&larder.tenant("far"), "occupied_blocks");
+        if occupied == 16 { Ok(()) } else { Err(format!("{occupied} blocks are cached")) }
+    });
     server.kill();
     assert_eq!(expect_block(&mut client, 5, 100), Err(EIO));
     let write = client.write(200 * BLOCK, &stamp(5, 1, 200 * BLOCK, BLOCK));
