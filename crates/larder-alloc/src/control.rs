@@ -30,10 +30,11 @@ mod gate;
 mod live;
 mod observer;
 
-pub use allowance::{BudgetView, GRANT_SECONDS, Limit, Spent};
+pub use allowance::{BudgetPeriod, BudgetView, GRANT_ALL_SECONDS, GRANT_SECONDS, Limit, Spent};
 pub use budget::WriteBudget;
 pub use dry_run::{DryRunError, Outlook, Prospect};
-pub use gate::Kind;
+pub use gate::{Offers, Shaped};
+pub use larder_policy::doors::{Kind, Shares};
 
 /// Blocks of a tenant that are looked at, at most.
 pub const SAMPLE_BLOCKS: u32 = 1 << 12;
@@ -140,6 +141,8 @@ pub struct ControlLoop {
     granting: bool,
     /// What was told last.
     heard: Heard,
+    /// Of the cache's own records, for each block of data.
+    record_share: f64,
     /// When the next whole epoch ends.
     epoch_end: f64,
     /// Decisions before that, in rising order.
@@ -183,6 +186,7 @@ impl ControlLoop {
             gate,
             granting: false,
             heard: Heard::default(),
+            record_share: 0.0,
             epoch_end,
             early,
             look,
@@ -290,7 +294,7 @@ impl ControlLoop {
             observer.ssd_written(blocks);
         }
         if let Some(pace) = &mut self.pace {
-            pace.written(blocks);
+            pace.written(blocks as f64 * (1.0 + self.record_share));
             if let Some(part) = self.parts.get_mut(tenant) {
                 part.written(blocks);
             }
@@ -322,6 +326,32 @@ impl ControlLoop {
         if let Some(gate) = &mut self.gate {
             gate.served(tenant, kind, by, blocks, seconds);
         }
+    }
+
+    /// A tenant's request for these blocks came at `now`, where doors are elsewhere ([`Self::granting`]); there it was found to be of this kind.
+    pub fn asked(&mut self, tenant: usize, kind: Kind, keys: Range<u64>, now: f64) {
+        if let Some(gate) = &mut self.gate {
+            // A request has far fewer blocks than memory can count.
+            let blocks = (keys.end - keys.start) as usize;
+            gate.observe(tenant, kind, (0..blocks).map(|at| keys.start + at as u64), now);
+        }
+    }
+
+    /// What a tenant offered to the SSD since the last time, likewise.
+    pub fn absorb_offers(&mut self, tenant: usize, offers: &Offers) {
+        if let Some(gate) = &mut self.gate {
+            gate.absorb(tenant, offers);
+        }
+    }
+
+    /// What of a tenant's requests enters, by kind, where writes are priced: since the last [look](Self::look).
+    pub fn shares(&self, tenant: usize) -> Option<&Shares> {
+        self.gate.as_ref()?.shares(tenant)
+    }
+
+    /// True where writes to the SSD are priced.
+    pub fn prices(&self) -> bool {
+        self.gate.is_some()
     }
 
     /// Price what is offered to the SSD.
@@ -525,6 +555,7 @@ fn needs(allocator: &dyn Allocator, config: &ControlConfig, tenants: &[ControlTe
     allocator.needs(config.budget.is_some() || !config.write_back || tenants.iter().any(fixed))
 }
 
+/// What prices writes, with doors of its own.
 fn gate(config: &ControlConfig, profile: &Profile, tenants: usize) -> Option<Gate> {
     (config.budget.is_some() && profile.prices_writes)
         .then(|| Gate::new(tenants, config.cache_blocks, config.nominal, config.epoch_seconds / UNITS))

@@ -1,7 +1,7 @@
 //! The enforcing part of the loop of an epoch: from where the tenants stand to where they shall stand, in safe steps. It also asks reactors what they alone know.
 
 use larder_alloc::WritePolicy;
-use larder_alloc::control::Limit;
+use larder_alloc::control::{Limit, Offers, Shares};
 use larder_engine::{Sharing, Watermarks};
 use larder_policy::spec::CachingSpec;
 
@@ -66,6 +66,8 @@ pub struct Arrangement {
     pub watches_hits: bool,
     /// From so many bytes on, sequential streams of reads stay out of the cache.
     pub stream_bypass: Option<u64>,
+    /// Writes to the SSD have a price: tenants have doors.
+    pub prices: bool,
 }
 
 /// Carries steps out.
@@ -87,6 +89,18 @@ pub trait Actuator: Send {
 
     /// How far these tenants may go with what they write to the SSD; `None` for as far as they like.
     fn limit(&mut self, limits: Vec<(usize, Option<Limit>)>);
+
+    /// True if it can be held how far all tenants go together ([`Actuator::limit_all`]): one reactor has all of them.
+    fn limits_all(&self) -> bool;
+
+    /// How far all tenants together may go, as [`SsdSpending::bytes`] counts; `None` for as far as they like.
+    fn limit_all(&mut self, bytes: Option<u64>);
+
+    /// What tenants have offered to the SSD since they have doors, in the order of their places; nothing of those that did not, or whose reactor does not say.
+    fn offers(&mut self) -> Vec<Option<Box<Offers>>>;
+
+    /// What of these tenants' requests enters.
+    fn open(&mut self, shares: Vec<(usize, Box<Shares>)>);
 
     /// Tenants have come, or gone: from now on those of the steps are these, by their places.
     fn seat(&mut self, places: &[Place]);

@@ -13,10 +13,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{io, mem};
 
-use larder_alloc::control::{BudgetView, GRANT_SECONDS, Limit, WriteBudget};
+use larder_alloc::control::{BudgetPeriod, BudgetView, GRANT_ALL_SECONDS, GRANT_SECONDS, Limit, WriteBudget};
 use larder_alloc::{AllocError, Allocator, Decision, Mode};
 use larder_engine::{RequestKind, TenantId};
-use larder_io::{MonitorRecord, MonitorSink};
+use larder_io::{MonitorRecord, MonitorSink, monitor_clock_ns};
 use larder_locality::Op;
 use thiserror::Error;
 
@@ -24,7 +24,7 @@ use crate::actuator::{Actuator, Step, steps};
 use crate::budget_file::BudgetFile;
 use crate::decisions::Record;
 use crate::epoch::explore::{ExploreError, ToldCurves, ToldWhatIf};
-use crate::epoch::{Access, EpochLoop, LoopTenant, Report, Standing};
+use crate::epoch::{Access, EpochLoop, Granted, LoopTenant, Report, Standing};
 use crate::placement::{self, Place};
 use crate::record::account::{Decided, DecidedTenant};
 
@@ -147,6 +147,8 @@ pub struct Stands {
     pub tenants: Vec<DecidedTenant>,
     /// The number of the next decision.
     pub next: u64,
+    /// The budget's period that is under way.
+    pub period: Option<BudgetPeriod>,
 }
 
 /// Tells a running analyzer what is not of a reactor. It keeps the thread alive until it is told to end, or dropped.
@@ -212,6 +214,7 @@ impl AnalyzerHandle {
             seed: epochs.seed(),
             tenants: epochs.stands(),
             next: epochs.log().next(),
+            period: epochs.budget_period(),
         })
     }
 
@@ -323,9 +326,10 @@ impl Analyzer {
         actuator.arrange(epochs.arrangement());
         let began = Instant::now();
         let view = SharedView(Arc::new(Mutex::new(LoopView::of(&epochs, 0.0))), began);
+        let began_ns = monitor_clock_ns(began);
         let (budget_file, next_grant) = (self.budget_file, f64::INFINITY);
         let mut runner =
-            Runner { epochs, routes, actuator, began, view: view.clone(), next_grant, budget_file };
+            Runner { epochs, routes, actuator, began, began_ns, view: view.clone(), next_grant, budget_file };
         runner.resume_budget();
         runner.begin_to_grant(0..places.len());
         let runner = runner;
@@ -341,6 +345,8 @@ struct Runner {
     routes: Routes,
     actuator: Box<dyn Actuator>,
     began: Instant,
+    /// The same on the clock of the records.
+    began_ns: u64,
     view: SharedView,
     /// When tenants are told next how far they may go with what they write to the SSD; never without a budget.
     next_grant: f64,
@@ -375,29 +381,50 @@ impl Runner {
             let decides = self.epochs.must_decide(self.now());
             let changed = if decides { Vec::new() } else { self.epochs.changed(self.now()) };
             if !decides && changed.is_empty() {
-                self.epochs.look(self.now(), &[], &[]);
+                if self.look(messages, &[], &[]).is_none() {
+                    return;
+                }
                 continue;
             }
-            let Some(reports) = self.reports(messages) else { return };
-            match decides {
-                true => self.decide(&reports),
-                false => self.epochs.look(self.now(), &changed, &reports),
+            let Some(reports) = self.ask(messages, |actuator| actuator.reports()) else { return };
+            if decides {
+                self.decide(&reports);
+            } else if self.look(messages, &changed, &reports).is_none() {
+                return;
             }
         }
     }
 
-    /// What reactors report of the tenants, after what they had gathered was taken: they hand it on before. None at the end.
-    fn reports(&mut self, messages: &Receiver<Message>) -> Option<Vec<Option<Report>>> {
-        let mut reports = self.actuator.reports();
+    /// Look at the tenants; where writes to the SSD have a price that is found anew. None at the end.
+    fn look(
+        &mut self,
+        messages: &Receiver<Message>,
+        changed: &[usize],
+        reports: &[Option<Report>],
+    ) -> Option<()> {
+        if self.epochs.prices() {
+            let offers = self.ask(messages, |actuator| actuator.offers())?;
+            self.epochs.absorb_offers(offers);
+        }
+        self.epochs.look(self.now(), changed, reports);
+        if self.epochs.prices() {
+            self.actuator.open(self.epochs.open_shares());
+        }
+        Some(())
+    }
+
+    /// What reactors say of the tenants, after what they had gathered was taken: they hand it on before. None at the end.
+    fn ask<T>(&mut self, messages: &Receiver<Message>, ask: impl Fn(&mut dyn Actuator) -> T) -> Option<T> {
+        let mut answer = ask(&mut *self.actuator);
         loop {
             match messages.try_recv() {
                 Ok(Message::End) => return None,
                 Ok(Message::Change(change)) => {
                     self.change(change);
-                    reports = self.actuator.reports();
+                    answer = ask(&mut *self.actuator);
                 }
                 Ok(message) => self.take(message),
-                Err(_) => return Some(reports),
+                Err(_) => return Some(answer),
             }
         }
     }
@@ -428,8 +455,10 @@ impl Runner {
             if let (Some(op), Some(tenant)) =
                 (op_of(record.kind), self.routes.get(&(batch.reactor, record.tenant)))
             {
-                let MonitorRecord { volume, offset, len, .. } = *record;
-                self.epochs.observe(&Access { tenant: *tenant, volume: volume.0, op, offset, len });
+                let MonitorRecord { time_ns, volume, offset, len, asked, .. } = *record;
+                let seconds = time_ns.saturating_sub(self.began_ns) as f64 / 1e9;
+                let (tenant, volume) = (*tenant, volume.0);
+                self.epochs.observe(&Access { tenant, volume, op, offset, len, asked, seconds });
             }
         }
     }
@@ -507,14 +536,34 @@ impl Runner {
 
     /// Another budget, or none.
     fn set_budget(&mut self, budget: Option<WriteBudget>) {
-        let now = self.now();
+        let (now, priced) = (self.now(), self.epochs.prices());
         self.epochs.set_budget(budget, now);
+        if self.epochs.prices() != priced {
+            self.actuator.arrange(self.epochs.arrangement());
+        }
         self.view.set_budget(self.epochs.budget(now));
         if budget.is_some() {
             self.next_grant = now;
         } else {
             self.next_grant = f64::INFINITY;
             self.limit(0..self.epochs.tenants().len(), None);
+            self.actuator.limit_all(None);
+        }
+    }
+
+    /// Tenants may go so far, each or together, and no further.
+    fn tell_granted(&mut self, granted: Option<Granted>) {
+        match granted {
+            Some(Granted::Each(limits)) => {
+                let limits = limits.into_iter().map(|(tenant, limit)| (tenant, Some(limit)));
+                self.actuator.limit(limits.collect());
+                self.actuator.limit_all(None);
+            }
+            Some(Granted::All(bytes)) => {
+                self.actuator.limit_all(Some(bytes));
+                self.limit(0..self.epochs.tenants().len(), None);
+            }
+            None => {}
         }
     }
 
@@ -535,12 +584,13 @@ impl Runner {
     fn grant(&mut self) {
         if let Some(spending) = self.actuator.spending() {
             let now = self.now();
-            let limits = self.epochs.grant(now, &spending);
-            self.actuator.limit(limits.into_iter().map(|(tenant, limit)| (tenant, Some(limit))).collect());
+            let granted = self.epochs.grant(now, &spending, self.actuator.limits_all());
+            self.tell_granted(granted);
             self.view.set_budget(self.epochs.budget(now));
             self.keep_budget(false);
         }
-        self.next_grant = self.now() + GRANT_SECONDS;
+        let together = self.epochs.prices() && self.actuator.limits_all();
+        self.next_grant = self.now() + if together { GRANT_ALL_SECONDS } else { GRANT_SECONDS };
     }
 
     /// Tenants write nothing more to the SSD, and how far they have come counts.
@@ -551,7 +601,7 @@ impl Runner {
         }
         self.limit(0..self.epochs.tenants().len(), Some(Limit::default()));
         if let Some(spending) = self.actuator.spending() {
-            self.epochs.grant(now, &spending);
+            self.epochs.grant(now, &spending, false);
         }
         self.next_grant = f64::INFINITY;
     }

@@ -335,6 +335,7 @@ fn counters(name: &str, now: &TenantSnapshot) -> TenantStatus {
         ssd_write_bytes: SsdWrites::new(stats.ssd_fill_bytes, stats.ssd_guest_write_bytes, 0, 0),
         budget_refused_blocks: stats.refused_blocks,
         budget_diverted_blocks: stats.diverted_blocks,
+        budget_turned_away_blocks: stats.turned_away_blocks,
         backing_reads: stats.backing_reads,
         backing_writes: stats.backing_writes,
         cache_errors: stats.cache_errors,

@@ -4,14 +4,17 @@
 //! changes, that they may begin with what they hold, and that each decision is kept beside what came of it ([`crate::decisions`]). It knows no clock, thread or device;
 //! what surrounds it in the daemon is in [`crate::analyzer`].
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use larder_alloc::control::{
-    BANK_BLOCKS, BudgetView, ControlConfig, ControlLoop, ControlTenant, Limit, Spent, WriteBudget,
+    BANK_BLOCKS, BudgetPeriod, BudgetView, ControlConfig, ControlLoop, ControlTenant, Kind, Limit, Offers,
+    Shaped, Shares, Spent, WriteBudget,
 };
 use larder_alloc::{
     AllocError, Allocator, CacheUse, ConfiguredPolicy, Decision, Goals, Latencies, Layout, Measured,
-    Objective, Profile, Static,
+    Objective, Profile, Static, Timed,
 };
 use larder_engine::{Sharing, Watermarks};
 use larder_locality::{Op, Sampling, block_keys, blocks_of};
@@ -19,7 +22,7 @@ use larder_policy::spec::CachingSpec;
 
 use crate::actuator::Arrangement;
 use crate::decisions::{Achieved, Decisions, Found, Record};
-use crate::record::account::DecidedTenant;
+use crate::record::account::{DecidedTenant, MeasuredRequests, WrittenSsd};
 use crate::warm_start;
 use log::LoopLog;
 
@@ -36,7 +39,7 @@ pub const SAMPLED_BLOCKS: u32 = 1 << 15;
 const MOVES: f64 = 5.0;
 
 /// A request of a tenant, as the monitor saw it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Access {
     /// Index of the tenant.
     pub tenant: usize,
@@ -48,6 +51,10 @@ pub struct Access {
     pub offset: u64,
     /// Number of bytes.
     pub len: u64,
+    /// Which kind of request its tenant's door took it for, where there are doors.
+    pub asked: Kind,
+    /// When it came, since the loop began.
+    pub seconds: f64,
 }
 
 /// What the loop knows of a tenant from the start.
@@ -134,6 +141,13 @@ pub struct EpochLoop {
     log: LoopLog,
     /// When movers come next, in seconds.
     movers_due: f64,
+    /// What tenants had offered to the SSD when they were asked last, by their places in the control loop.
+    offers: HashMap<usize, Box<Offers>>,
+    /// What requests took since the last decision as far as offers told it, by the loop's number of their tenant.
+    shaped: HashMap<usize, Box<Shaped>>,
+    /// What was written to the SSD since the start, as told last where there is a budget; and at the last decision.
+    written: WrittenSsd,
+    decided_written: WrittenSsd,
 }
 
 /// A tenant's place in the control loop, and what was reported of it.
@@ -160,8 +174,19 @@ impl Seat {
 pub struct SsdSpending {
     /// By tenant, in their order; nothing of one that its reactor does not know.
     pub tenants: Vec<Option<Spent>>,
+    /// Bytes of all tenants since the start, those that have left among them.
+    pub bytes: u64,
     /// Bytes of the cache's own records since the start.
     pub record_bytes: u64,
+}
+
+/// How far tenants may go with what they write to the SSD.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Granted {
+    /// Each, by their places in the list. Those of which nothing is known are left out.
+    Each(Vec<(usize, Limit)>),
+    /// All together, as [`SsdSpending::bytes`] counts.
+    All(u64),
 }
 
 impl EpochLoop {
@@ -186,7 +211,22 @@ impl EpochLoop {
         let standings = Vec::new();
         let movers_due = config.epoch.as_secs_f64() / MOVES;
         let log = LoopLog::default();
-        let mut new = Self { config, control, tenants, seats, standings, decisions, log, movers_due };
+        let offers = HashMap::new();
+        let (written, decided_written) = Default::default();
+        let mut new = Self {
+            config,
+            control,
+            tenants,
+            seats,
+            standings,
+            decisions,
+            log,
+            movers_due,
+            offers,
+            shaped: HashMap::new(),
+            written,
+            decided_written,
+        };
         new.stand();
         Ok(new)
     }
@@ -230,6 +270,8 @@ impl EpochLoop {
         for (at, seat) in self.seats.iter().enumerate() {
             if !places.contains(&Some(at)) {
                 self.control.remove(seat.at);
+                self.offers.remove(&seat.at);
+                self.shaped.remove(&seat.at);
                 self.decisions.forget(&self.tenants[at].name);
             }
         }
@@ -294,6 +336,7 @@ impl EpochLoop {
         self.config.epoch = epoch;
         let profile = profile(&self.config, allocator.profile());
         self.control.switch(allocator, profile, now);
+        self.forget_offers();
         self.movers_due = now + profile.epoch_seconds / MOVES;
         if self.has_fixed_quotas() {
             for seat in &self.seats {
@@ -333,6 +376,14 @@ impl EpochLoop {
     pub fn set_budget(&mut self, budget: Option<WriteBudget>, now: f64) {
         self.config.budget = budget;
         self.control.set_budget(budget, now);
+        self.forget_offers();
+    }
+
+    /// Doors that are taken away count anew when they come again.
+    fn forget_offers(&mut self) {
+        if !self.prices() {
+            self.offers.clear();
+        }
     }
 
     /// So many bytes of the budget were written already in a period that began so many seconds before the start.
@@ -340,13 +391,18 @@ impl EpochLoop {
         self.control.resume_budget(written_bytes, since_seconds);
     }
 
+    /// The budget's period that is under way.
+    pub fn budget_period(&self) -> Option<BudgetPeriod> {
+        self.control.budget_period()
+    }
+
     /// How far the budget is used up, where there is one.
     pub fn budget(&self, now: f64) -> Option<BudgetView> {
         self.control.budget_view(now)
     }
 
-    /// How far tenants may go with what they write to the SSD, by their places in the list. Those of which nothing is known are left out; all, where there is no budget.
-    pub fn grant(&mut self, now: f64, spending: &SsdSpending) -> Vec<(usize, Limit)> {
+    /// How far tenants may go with what they write to the SSD: all of them `together` if that can be held, and their doors say what of it is whose. `None` where there is no budget.
+    pub fn grant(&mut self, now: f64, spending: &SsdSpending, together: bool) -> Option<Granted> {
         let mut told = Vec::with_capacity(self.seats.len());
         let mut indices = Vec::with_capacity(self.seats.len());
         for (index, (seat, spent)) in self.seats.iter_mut().zip(&spending.tenants).enumerate() {
@@ -355,8 +411,42 @@ impl EpochLoop {
             told.push((seat.at, spent));
             indices.push(index);
         }
-        let limits = self.control.grant(now, &told, spending.record_bytes).unwrap_or_default();
-        indices.into_iter().zip(limits).map(|(index, (_, limit))| (index, limit)).collect()
+        self.written = WrittenSsd { data_bytes: spending.bytes, record_bytes: spending.record_bytes };
+        if together && self.prices() {
+            let room = self.control.grant_all(now, &told, spending.record_bytes)?;
+            return Some(Granted::All(spending.bytes.saturating_add(room)));
+        }
+        let limits = self.control.grant(now, &told, spending.record_bytes)?;
+        Some(Granted::Each(
+            indices.into_iter().zip(limits).map(|(index, (_, limit))| (index, limit)).collect(),
+        ))
+    }
+
+    /// True where writes to the SSD have a price, so that tenants have doors.
+    pub fn prices(&self) -> bool {
+        self.control.prices()
+    }
+
+    /// What the tenants have offered to the SSD since they have doors, in their order: what is new of it counts when prices are found next.
+    pub fn absorb_offers(&mut self, offers: Vec<Option<Box<Offers>>>) {
+        for (seat, offers) in self.seats.iter().zip(offers) {
+            let Some(offers) = offers else { continue };
+            let before = self.offers.get(&seat.at);
+            let new =
+                before.map_or_else(|| Cow::Borrowed(&*offers), |before| Cow::Owned(offers.since(before)));
+            self.control.absorb_offers(seat.at, &new);
+            let shaped = self.shaped.entry(seat.at).or_default();
+            for (took, more) in shaped.iter_mut().flatten().zip(new.took.iter().flatten()) {
+                *took = Timed { count: took.count + more.count, seconds: took.seconds + more.seconds };
+            }
+            self.offers.insert(seat.at, offers);
+        }
+    }
+
+    /// What of the tenants' requests enters, by their places in the list.
+    pub fn open_shares(&self) -> Vec<(usize, Box<Shares>)> {
+        let shares = |(index, seat): (usize, &Seat)| Some((index, Box::new(*self.control.shares(seat.at)?)));
+        self.seats.iter().enumerate().filter_map(shares).collect()
     }
 
     /// What chooses the blocks of samples.
@@ -368,7 +458,11 @@ impl EpochLoop {
     pub fn observe(&mut self, access: &Access) {
         let Some(seat) = self.seats.get(access.tenant) else { return };
         let blocks = blocks_of(access.offset, access.len, self.config.block_bytes);
-        if self.control.observe(seat.at, access.op, block_keys(access.volume, blocks)) {
+        let keys = block_keys(access.volume, blocks);
+        if matches!(access.op, Op::Read | Op::Write) {
+            self.control.asked(seat.at, access.asked, keys.clone(), access.seconds);
+        }
+        if self.control.observe(seat.at, access.op, keys) {
             self.control.analyze(seat.at);
         }
     }
@@ -405,8 +499,30 @@ impl EpochLoop {
         self.control.look(now, changed);
         if !changed.is_empty() {
             let renewed: Vec<bool> = self.seats.iter().map(|seat| changed.contains(&seat.at)).collect();
-            self.log.renewed(now, &self.tenants, &self.standings, &measured, &renewed);
+            let (written, measured) = (self.written_since(), self.requests_since(&measured));
+            self.log.renewed(now, &self.tenants, &self.standings, &measured, &renewed, written);
         }
+    }
+
+    /// What was written to the SSD since the last time.
+    fn written_since(&mut self) -> WrittenSsd {
+        let before = std::mem::replace(&mut self.decided_written, self.written);
+        WrittenSsd {
+            data_bytes: self.written.data_bytes.saturating_sub(before.data_bytes),
+            record_bytes: self.written.record_bytes.saturating_sub(before.record_bytes),
+        }
+    }
+
+    /// What was measured of the tenants since the last time, as it is told to those who record.
+    fn requests_since(&mut self, measured: &[Measured]) -> Vec<MeasuredRequests> {
+        let told = |(seat, measured): (&Seat, &Measured)| {
+            let told = MeasuredRequests::of(measured);
+            match self.shaped.remove(&seat.at) {
+                Some(shaped) => told.with_shapes(&shaped),
+                None => told,
+            }
+        };
+        self.seats.iter().zip(measured).map(told).collect()
     }
 
     /// What was reported of tenants counts for the next decision: what is new of it, by tenant.
@@ -446,7 +562,8 @@ impl EpochLoop {
             self.say_what_was_refused();
         }
         self.stand();
-        self.log.decided(now, &self.tenants, &self.standings, &measured);
+        let (written, measured) = (self.written_since(), self.requests_since(&measured));
+        self.log.decided(now, &self.tenants, &self.standings, &measured, written);
         decided?;
         for (tenant, (seat, standing)) in self.tenants.iter().zip(self.seats.iter().zip(&self.standings)) {
             let found = self.control.positions()[seat.at].findings.as_ref();
@@ -508,6 +625,7 @@ impl EpochLoop {
             sharing,
             watches_hits: self.control.needs().effective,
             stream_bypass: profile.bypass_sequential_bytes,
+            prices: self.control.prices(),
         }
     }
 
@@ -574,13 +692,18 @@ impl EpochLoop {
             let before = std::mem::replace(&mut seat.decided, spent);
             let refused = spent.refused_blocks.saturating_sub(before.refused_blocks);
             let diverted = spent.diverted_blocks.saturating_sub(before.diverted_blocks);
-            if refused + diverted == 0 {
+            let turned_away = spent.turned_away_blocks.saturating_sub(before.turned_away_blocks);
+            if refused + diverted + turned_away == 0 {
                 continue;
             }
             let Decision { quota_blocks, reason, .. } = &self.control.positions()[seat.at].decision;
             let (quota, mut reason) = (*quota_blocks, reason.clone());
+            let kept_out = refused + turned_away;
             reason +=
-                &format!("; since the last decision the budget of SSD writes kept {refused} blocks out");
+                &format!("; since the last decision the budget of SSD writes kept {kept_out} blocks out");
+            if turned_away > 0 {
+                reason += &format!(" ({turned_away} of them since others gain more by a write)");
+            }
             if diverted > 0 {
                 reason += &format!(", and {diverted} writes to cached blocks went to the backing alone");
             }

@@ -191,7 +191,8 @@ mod tests {
 
     fn record(offset: u64) -> MonitorRecord {
         let kind = RequestKind::Read;
-        MonitorRecord { time_ns: 1, tenant: TenantId(0), volume: VolumeId(0), kind, offset, len: 512 }
+        let (tenant, volume, asked) = (TenantId(0), VolumeId(0), larder_engine::Kind::default());
+        MonitorRecord { time_ns: 1, tenant, volume, kind, offset, len: 512, asked }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use larder_alloc::control::Spent;
+use larder_alloc::control::{Offers, Spent};
 use larder_alloc::{CacheUse, Measured, Timed};
 use larder_io::{Handle, Served, TenantSpending, TenantUse};
 
@@ -38,11 +38,27 @@ pub fn spending<C>(reactors: &[Handle<C>], places: &[Place]) -> Option<SsdSpendi
     }
     let spent = |place: &Place| {
         let of = told.get(place.reactor)?.tenants.get(usize::from(place.tenant.0))?;
-        let TenantSpending { bytes, refused_blocks, diverted_blocks } = *of;
-        Some(Spent { bytes, refused_blocks, diverted_blocks })
+        let TenantSpending { bytes, refused_blocks, diverted_blocks, turned_away_blocks } = *of;
+        Some(Spent { bytes, refused_blocks, diverted_blocks, turned_away_blocks })
     };
     let record_bytes = told.iter().map(|it| it.metadata_bytes).sum();
-    Some(SsdSpending { tenants: places.iter().map(spent).collect(), record_bytes })
+    let bytes = told.iter().map(|it| it.bytes).sum();
+    Some(SsdSpending { tenants: places.iter().map(spent).collect(), bytes, record_bytes })
+}
+
+/// What the tenants in these places have offered to the SSD since they have doors; nothing of one that did not, or whose reactor does not say.
+pub fn offers<C>(reactors: &[Handle<C>], places: &[Place]) -> Vec<Option<Box<Offers>>> {
+    let asked: Vec<_> = reactors.iter().map(Handle::offers).collect();
+    let until = Instant::now() + WITHIN;
+    let told: Vec<_> = asked
+        .into_iter()
+        .map(|asked| asked.ok()?.recv_timeout(until.saturating_duration_since(Instant::now())).ok())
+        .collect();
+    let offered = |place: &Place| {
+        let of = told.get(place.reactor)?.as_ref()?.get(usize::from(place.tenant.0))?.as_ref()?;
+        Some(Box::new(Offers { blocks: of.blocks, took: of.served.map(|by| by.map(timed)) }))
+    };
+    places.iter().map(offered).collect()
 }
 
 fn of(used: &TenantUse) -> Report {

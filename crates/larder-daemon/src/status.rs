@@ -171,6 +171,9 @@ pub struct TenantStatus {
     /// Writes of blocks to cached blocks that went to the backing alone, for the budget of SSD writes.
     #[serde(default)]
     pub budget_diverted_blocks: u64,
+    /// Blocks that did neither, for the same budget: their requests gain less than others for what they write.
+    #[serde(default)]
+    pub budget_turned_away_blocks: u64,
     /// Blocks read from the backings.
     pub backing_reads: u64,
     /// Blocks written to the backings.
@@ -415,6 +418,7 @@ mod tests {
             ssd_write_bytes: SsdWrites::new(16_384, 20_480, 0, 0),
             budget_refused_blocks: 0,
             budget_diverted_blocks: 0,
+            budget_turned_away_blocks: 0,
             backing_reads: 1,
             backing_writes: 5,
             cache_errors: 0,

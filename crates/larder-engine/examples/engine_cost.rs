@@ -22,8 +22,9 @@ const BLOCK: u64 = 4096;
 struct Slots(Vec<u32>);
 
 impl FreePool for Slots {
-    fn take(&mut self, count: usize, into: &mut Vec<u32>) {
+    fn take(&mut self, count: usize, into: &mut Vec<u32>) -> bool {
         into.extend(self.0.drain(self.0.len() - count.min(self.0.len())..));
+        !self.0.is_empty()
     }
     fn give(&mut self, slots: &mut Vec<u32>) {
         self.0.append(slots);

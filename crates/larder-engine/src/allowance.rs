@@ -3,7 +3,8 @@
 //! Who has the budget and the clock tells each tenant a limit, as bytes since the start, and learns how far it has come ([`Engine::spent_bytes`]). Each write is
 //! charged when it is decided, whole blocks as whole ones, and before a fill has read the backing: so never more is under way than may be written. First no absent block is
 //! admitted any more; the rest of the limit is for newer data of blocks that are cached. When that is used up too, such data goes to the backing, and the block leaves
-//! (under `wb` as well). No request waits or fails for it. The cache's own records are not charged here ([`Engine::metadata_bytes`]).
+//! (under `wb` as well). No request waits or fails for it. All tenants together may have a limit as well, for those who know better than by tenants what is to be written ([`Engine::set_doors`]). The
+//! cache's own records are not charged here ([`Engine::metadata_bytes`]).
 
 use crate::{Engine, TenantId};
 
@@ -45,6 +46,10 @@ impl Allowance {
         may
     }
 
+    pub(crate) fn spent(&self) -> u64 {
+        self.spent
+    }
+
     /// All that was written was charged, and no more than might be.
     pub(crate) fn self_check(&self, written: u64) {
         assert!(written <= self.spent, "{written} bytes written, {} charged", self.spent);
@@ -60,6 +65,16 @@ impl Engine {
         (allowance.limit, allowance.before) = (limit, allowance.spent);
     }
 
+    /// Limit what all tenants together write to the cache device from now on, beside each one's own limit, as [`Engine::all_spent_bytes`] counts it; `None` for no limit.
+    pub fn set_common_limit(&mut self, bytes: Option<u64>) {
+        self.common_limit = bytes;
+    }
+
+    /// Bytes that all tenants have written to the cache device since the start, those that have left among them, or are about to.
+    pub fn all_spent_bytes(&self) -> u64 {
+        self.spent_bytes
+    }
+
     /// Bytes that a tenant has written to the cache device since the start, or is about to. What then is not written after all (a failed fill) stays counted.
     pub fn spent_bytes(&self, tenant: TenantId) -> u64 {
         self.tenants[tenant.0 as usize].allowance.spent
@@ -70,23 +85,29 @@ impl Engine {
         let bytes = self.block_bytes();
         let allowance = &mut self.tenants[tenant].allowance;
         allowance.spent = allowance.spent.saturating_sub(bytes);
+        self.spent_bytes = self.spent_bytes.saturating_sub(bytes);
     }
 
     /// May an absent block enter? Then it is charged.
     pub(crate) fn charge_new(&mut self, tenant: usize) -> bool {
         let bytes = self.block_bytes();
-        let tenant = &mut self.tenants[tenant];
-        let may = tenant.allowance.admit(bytes);
-        tenant.stats.refused_blocks += u64::from(!may);
+        let may = self.is_within(bytes) && self.tenants[tenant].allowance.admit(bytes);
+        self.spent_bytes += if may { bytes } else { 0 };
+        self.tenants[tenant].stats.refused_blocks += u64::from(!may);
         may
     }
 
     /// May so many bytes of newer data of a cached block be written? Then they are charged.
     pub(crate) fn charge_update(&mut self, tenant: usize, bytes: u64) -> bool {
-        let tenant = &mut self.tenants[tenant];
-        let may = tenant.allowance.update(bytes);
-        tenant.stats.diverted_blocks += u64::from(!may);
+        let may = self.is_within(bytes) && self.tenants[tenant].allowance.update(bytes);
+        self.spent_bytes += if may { bytes } else { 0 };
+        self.tenants[tenant].stats.diverted_blocks += u64::from(!may);
         may
+    }
+
+    /// May all together write so much more?
+    fn is_within(&self, bytes: u64) -> bool {
+        self.common_limit.is_none_or(|limit| self.spent_bytes.saturating_add(bytes) <= limit)
     }
 }
 

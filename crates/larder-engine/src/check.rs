@@ -24,6 +24,8 @@ impl Engine {
         for Tenant { allowance, stats, .. } in &self.tenants {
             allowance.self_check(stats.ssd_fill_bytes + stats.ssd_guest_write_bytes);
         }
+        let spent: u64 = self.tenants.iter().map(|tenant| tenant.allowance.spent()).sum();
+        assert_eq!(spent, self.spent_bytes, "what each has spent adds up");
         if !self.has_guests() && self.fills.is_empty() && !self.is_cleaning() {
             self.check_idle();
         }

@@ -34,6 +34,7 @@ mod chains;
 mod check;
 mod clean;
 mod distrust;
+mod doors;
 mod durable;
 mod fill;
 mod flush;
@@ -69,6 +70,7 @@ pub use clean::{DirtyLimits, Drain};
 #[cfg(feature = "planted")]
 pub use durable::recover_planted;
 pub use durable::{GrowError, JoinError, OpenError, Planted, Sums};
+pub use larder_policy::doors::{KINDS, Kind, SHAPES, Shares};
 pub use larder_policy::spec::CachingSpec;
 pub use larder_policy::watermarks::Watermarks;
 pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};
@@ -80,6 +82,7 @@ pub use stats::TenantStats;
 use allowance::Allowance;
 use clean::Cleaner;
 use distrust::Sweep;
+use doors::Offered;
 use durable::Durable;
 use fill::Fill;
 use flush::Flushes;
@@ -100,8 +103,8 @@ use usage::Hits;
 
 /// Where slots of the cache device come from and go back to: the free pool that all engines of a host share.
 pub trait FreePool {
-    /// Move up to `count` free slots to `into`; fewer (or none) where the pool is short.
-    fn take(&mut self, count: usize, into: &mut Vec<u32>);
+    /// Move up to `count` free slots to `into`; fewer (or none) where the pool is short. True if it has more.
+    fn take(&mut self, count: usize, into: &mut Vec<u32>) -> bool;
     /// Give slots back; `slots` is left empty.
     fn give(&mut self, slots: &mut Vec<u32>);
 }
@@ -194,6 +197,8 @@ pub struct Engine {
     pool: Box<dyn FreePool + Send>,
     /// Slots held without an entry, to be used last to first.
     free_slots: Vec<u32>,
+    /// The pool had no more slots when it was asked last.
+    pool_is_dry: bool,
     guests: Slab<Guest>,
     /// Guest requests in flight that are one part.
     alone: usize,
@@ -238,6 +243,11 @@ pub struct Engine {
     dirty: u32,
     /// From so many bytes on, streams of reads stay out of the cache.
     stream_bypass: Option<u64>,
+    /// What all tenants may write to the cache device, and have, in bytes.
+    common_limit: Option<u64>,
+    spent_bytes: u64,
+    /// Which requests enter, where that has its price.
+    offered: Option<Box<Offered>>,
     /// What fills the partitions that are not filled at each miss, by tenant.
     movers: BTreeMap<u16, Mover>,
     /// Which blocks are hit, where somebody wants to know.
@@ -267,6 +277,7 @@ impl Engine {
             store: Store::new(0),
             pool,
             free_slots: Vec::new(),
+            pool_is_dry: false,
             guests: Slab::new(),
             alone: 0,
             parts: Slab::new(),
@@ -295,6 +306,9 @@ impl Engine {
             shared_quota: 0,
             dirty: 0,
             stream_bypass: None,
+            common_limit: None,
+            spent_bytes: 0,
+            offered: None,
             movers: BTreeMap::new(),
             hits: None,
             cleaner: Cleaner::default(),

@@ -131,7 +131,7 @@ impl Engine {
         if part.kind == crate::RequestKind::Discard {
             return;
         }
-        let to = match self.writes_back(key.volume) {
+        let to = match self.writes_back(key.volume) && !part.asked.closed {
             true => self.slot_for_update(key),
             false => None,
         };

@@ -131,7 +131,9 @@ impl Engine {
         let durable = self.durable.as_ref().map_or(0, |durable| durable.memory_bytes());
         let movers: usize = self.movers.values().map(Mover::memory_bytes).sum();
         let hits = self.hits.as_ref().map_or(0, Hits::memory_bytes);
+        let doors = self.offered.as_ref().map_or(0, |offered| offered.memory_bytes());
         movers
+            + doors
             + hits
             + self.cleaner.memory_bytes()
             + self.order_bytes()
@@ -234,7 +236,10 @@ impl Engine {
         let ghost = self.ghost_at(home, key);
         let (partition, mut nodes, _) = self.parts_of(home);
         partition.replacement.miss(&mut nodes, ghost);
-        match self.take_slot(home, lent) {
+        let slot = self.take_slot(home, lent);
+        // What others lent, or left in a batch, is of use when the journal has said so: before the last slot at hand is gone.
+        self.want_freed();
+        match slot {
             Some(slot) => Some(self.enter(home, key, ghost, slot, state)),
             None => {
                 // The policy has forgotten the ghost already.
@@ -507,7 +512,7 @@ impl Engine {
     pub(crate) fn have_free_slot(&mut self) -> bool {
         if self.free_slots.is_empty() {
             let room = self.room().min(TAKE);
-            self.pool.take(room, &mut self.free_slots);
+            self.pool_is_dry = !self.pool.take(room, &mut self.free_slots);
             // The pool hands out ascending runs, and slots are used from the back: neighbours on the volume become neighbours on the device.
             self.free_slots.reverse();
         }
@@ -534,7 +539,7 @@ impl Engine {
     /// Further free slots, to be used after those at hand.
     pub(crate) fn take_from_pool(&mut self, count: usize) {
         let mut more = Vec::new();
-        self.pool.take(count, &mut more);
+        self.pool_is_dry = !self.pool.take(count, &mut more);
         if more.is_empty() {
             return;
         }
@@ -556,6 +561,7 @@ impl Engine {
         if self.free_slots.len() > keep {
             let mut surplus = self.free_slots.split_off(keep);
             self.pool.give(&mut surplus);
+            self.pool_is_dry = false;
         }
     }
 }

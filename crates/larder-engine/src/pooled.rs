@@ -57,6 +57,5 @@ impl Engine {
         let Some(mut cleaner) = self.pool_cleaner.take() else { return };
         cleaner.make_room(&mut Partitions(self));
         self.pool_cleaner = Some(cleaner);
-        self.want_freed();
     }
 }

@@ -65,7 +65,10 @@ impl Engine {
         let stats = self.stats_mut(part.volume);
         match class {
             Class::Hit(_) | Class::Dirty(_) | Class::Attach(_) => stats.read_hits += 1,
-            Class::Fill(_) | Class::Bypass => stats.read_misses += 1,
+            Class::Fill(_) | Class::Bypass => {
+                stats.read_misses += 1;
+                self.offer_read(self.tenant_of(key.volume), part.asked);
+            }
         }
         class
     }
@@ -81,6 +84,10 @@ impl Engine {
                     State::Writing => unreachable!("a shared lock keeps writes of the block out"),
                     State::Dead | State::Ghost => unreachable!("such an entry is not live"),
                 }
+            }
+            Ok(None) if part.asked.closed => {
+                self.turn_away(self.tenant_of(key.volume));
+                Class::Bypass
             }
             Ok(None) if self.may_fill(part, key) => {
                 self.admit(key, State::Filling).map_or(Class::Bypass, Class::Fill)

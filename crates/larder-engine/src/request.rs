@@ -3,9 +3,10 @@
 //! A request of any length is checked and cut at block boundaries into parts of bounded size, a few of which run at a time; each takes its own
 //! range lock. So one huge request neither holds much memory nor keeps a whole volume locked.
 
+use crate::doors::Asked;
 use crate::locks::Owner;
 use crate::{
-    Action, Buf, BufOwner, Engine, IoError, Request, RequestId, RequestKind, SECTOR_BYTES, VolumeId,
+    Action, Buf, BufOwner, Engine, IoError, Kind, Request, RequestId, RequestKind, SECTOR_BYTES, VolumeId,
 };
 
 /// Bytes of a read or write that run as one part.
@@ -21,6 +22,7 @@ pub const PARTS_MAX: u32 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guest {
     pub request: Request,
+    asked: Asked,
     /// Next byte for which no part was started.
     next: u64,
     parts: u32,
@@ -40,6 +42,7 @@ pub(crate) struct Part {
     pub start: u64,
     pub end: u64,
     pub fua: bool,
+    pub asked: Asked,
     /// Steps still to come before the part ends.
     pub pending: u32,
     /// Announced to the regions that it writes, which are told of its end.
@@ -63,37 +66,38 @@ impl Part {
 }
 
 impl Engine {
-    /// A guest request arrives. Follow with [`Engine::next_action`] until it is empty.
+    /// A guest request arrives: what kind of request it is, where there are doors ([`Engine::set_doors`]). Follow with [`Engine::next_action`] until it is empty.
     ///
     /// A request that is misaligned, beyond the end of its volume, for an unknown volume, or a read or write of 4 GiB or more ends with
     /// [`IoError::Invalid`].
-    pub fn submit(&mut self, request: Request) {
+    pub fn submit(&mut self, request: Request) -> Kind {
         if let Err(error) = self.admissible(&request) {
-            return self.reply(request.id, Err(error));
-        }
-        if self.durable.as_ref().is_some_and(|durable| durable.is_stopping()) {
-            return self.reply(request.id, Err(IoError::Io));
-        }
-        if self.volume(request.volume).failed {
-            return self.reply(request.id, Err(IoError::Io));
+            self.reply(request.id, Err(error));
+            return Kind::default();
         }
         self.cleaner.guest_came();
         self.note_stream(&request);
+        let asked = self.ask(&request);
         if request.kind == RequestKind::Flush {
-            return self.flush(request.volume, request.id);
+            self.flush(request.volume, request.id);
+        } else if request.len == 0 {
+            self.reply(request.id, Ok(()));
+        } else {
+            self.begin(request, asked);
         }
-        if request.len == 0 {
-            return self.reply(request.id, Ok(()));
-        }
+        asked.kind
+    }
+
+    fn begin(&mut self, request: Request, asked: Asked) {
         if !self.movers.is_empty() {
             self.tell_mover(&request);
         }
         let end = self.part_end(&request, request.offset);
         if end == request.offset + request.len {
             self.alone += 1;
-            self.lock_part(new_part(None, &request, request.offset, end));
+            self.lock_part(new_part(None, &request, asked, request.offset, end));
         } else {
-            let guest = Guest { request, next: request.offset, parts: 0, error: None };
+            let guest = Guest { request, asked, next: request.offset, parts: 0, error: None };
             let id = self.guests.insert(guest) as u32;
             self.start_parts(id);
         }
@@ -117,6 +121,9 @@ impl Engine {
     fn admissible(&self, request: &Request) -> Result<(), IoError> {
         let known = self.volumes.get(request.volume.0 as usize).filter(|volume| !volume.gone);
         let volume = known.ok_or(IoError::Invalid)?;
+        if volume.failed || self.durable.as_ref().is_some_and(|durable| durable.is_stopping()) {
+            return Err(IoError::Io);
+        }
         if request.kind == RequestKind::Flush {
             return Ok(());
         }
@@ -142,7 +149,7 @@ impl Engine {
     /// Start parts of a request until enough run or none is left.
     fn start_parts(&mut self, guest_id: u32) {
         loop {
-            let Guest { request, next, parts, .. } = self.guests[guest_id as usize];
+            let Guest { request, asked, next, parts, .. } = self.guests[guest_id as usize];
             if parts == PARTS_MAX || next == request.offset + request.len {
                 return;
             }
@@ -150,7 +157,7 @@ impl Engine {
             let guest = &mut self.guests[guest_id as usize];
             guest.next = part_end;
             guest.parts += 1;
-            self.lock_part(new_part(Some(guest_id), &request, next, part_end));
+            self.lock_part(new_part(Some(guest_id), &request, asked, next, part_end));
         }
     }
 
@@ -288,7 +295,7 @@ impl Engine {
     }
 }
 
-fn new_part(guest: Option<u32>, request: &Request, start: u64, end: u64) -> Part {
+fn new_part(guest: Option<u32>, request: &Request, asked: Asked, start: u64, end: u64) -> Part {
     Part {
         guest,
         volume: request.volume,
@@ -298,6 +305,7 @@ fn new_part(guest: Option<u32>, request: &Request, start: u64, end: u64) -> Part
         start,
         end,
         fua: request.fua,
+        asked,
         pending: 0,
         guarded: false,
         back: false,

@@ -175,7 +175,7 @@ impl Engine {
         }
         self.forget_order();
         self.free_slots.clear();
-        self.pool = pool;
+        (self.pool, self.pool_is_dry) = (pool, false);
         self.durable = None;
         self.forget_cleaning();
         self.volumes.iter_mut().for_each(|volume| volume.failed = false);

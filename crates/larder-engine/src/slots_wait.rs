@@ -19,7 +19,7 @@ impl Engine {
     pub(crate) fn waits_for_slots(&mut self, part_id: u32) -> bool {
         let part = self.parts[part_id as usize];
         let waits_otherwise = self.is_ordered(part.volume) || self.goes_past_cache(part.volume);
-        if self.durable.is_none() || waits_otherwise || part.rounds >= ROUNDS_MAX {
+        if self.durable.is_none() || waits_otherwise || part.asked.closed || part.rounds >= ROUNDS_MAX {
             return false;
         }
         let blocks = self.blocks_of(part.start, part.end);

@@ -27,6 +27,8 @@ pub struct TenantStats {
     pub refused_blocks: u64,
     /// Newer data of cached blocks that went to the backing alone, for the same reason.
     pub diverted_blocks: u64,
+    /// Blocks that were not written to the cache device since their requests are worth less than others ([`crate::Engine::set_doors`]).
+    pub turned_away_blocks: u64,
     /// Blocks read from the backing; a read of a part of a block counts as one.
     pub backing_reads: u64,
     /// Blocks written to the backing; a write of a part of a block counts as one.

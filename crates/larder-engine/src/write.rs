@@ -109,6 +109,11 @@ impl Engine {
             return None;
         }
         let owner = Owner::Part(part_id);
+        if self.parts[part_id as usize].asked.closed {
+            self.turn_away(self.tenant_of(key.volume));
+            self.invalidate(key, owner);
+            return None;
+        }
         let aligned = self.is_cache_aligned(start) && self.is_cache_aligned(end);
         let whole = (start, end) == self.block_range(key.volume, key.block);
         match self.find_live(key, owner).ok()? {

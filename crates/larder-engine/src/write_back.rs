@@ -74,6 +74,10 @@ impl Engine {
     /// The slot for a block's next version; `None` where the cache cannot take it.
     fn place(&mut self, part_id: u32, key: BlockKey, whole: bool) -> Option<u32> {
         let past = self.goes_past_cache(key.volume);
+        if self.parts[part_id as usize].asked.closed {
+            self.turn_away(self.tenant_of(key.volume));
+            return None;
+        }
         match self.find_live(key, Owner::Part(part_id)).ok()? {
             Some(entry) => {
                 let is_dirty = self.store.state(entry) == State::Dirty;

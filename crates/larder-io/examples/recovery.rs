@@ -193,7 +193,9 @@ fn start(spec: CacheSpec) -> Result<CachePlan, Box<dyn Error>> {
 struct NoSlots;
 
 impl FreePool for NoSlots {
-    fn take(&mut self, _: usize, _: &mut Vec<u32>) {}
+    fn take(&mut self, _: usize, _: &mut Vec<u32>) -> bool {
+        false
+    }
     fn give(&mut self, slots: &mut Vec<u32>) {
         slots.clear();
     }

@@ -20,8 +20,8 @@ use crate::requests::{Clocked, Flight, RequestStats};
 use crate::stats::{ClosingFlushes, DeviceStats, Sampler, UnfinishedDevice};
 use crate::{Buffer, BufferPool};
 use larder_engine::{
-    Action, Buf, BufOwner, DeviceOp, Engine, IoError, OpKind, Request, RequestId, RequestKind, StageId, Sums,
-    Target, TenantId, VolumeId,
+    Action, Buf, BufOwner, DeviceOp, Engine, IoError, Kind, OpKind, Request, RequestId, RequestKind, StageId,
+    Sums, Target, TenantId, VolumeId,
 };
 use slab::Slab;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -150,11 +150,14 @@ impl Driver {
         }
         let GuestRequest { volume, kind, offset, len, fua } = asked;
         let bytes = if kind == RequestKind::Flush { 0 } else { len };
-        let flight = Flight { cookie, started_ns: self.now_ns, bytes, volume, kind, missed: false };
+        let started_ns = self.now_ns;
+        let flight =
+            Flight { cookie, started_ns, bytes, volume, kind, missed: false, asked: Kind::default() };
         let id = self.requests.insert(flight) as u32;
         self.guests.put(id, buffer);
-        self.monitor.record(self.volumes[volume.0 as usize].tenant, &asked, self.now_ns);
-        self.engine.submit(Request { id: RequestId(id), volume, kind, offset, len, fua });
+        let taken_for = self.engine.submit(Request { id: RequestId(id), volume, kind, offset, len, fua });
+        self.requests[id as usize].asked = taken_for;
+        self.monitor.record(self.volumes[volume.0 as usize].tenant, &asked, taken_for, self.now_ns);
         self.act(lane);
     }
 

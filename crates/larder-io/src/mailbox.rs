@@ -2,11 +2,11 @@
 
 use crate::driver::Another;
 use crate::frontend::VolumeInfo;
-use crate::stats::{ReactorSnapshot, Spending, TenantUse};
+use crate::stats::{ReactorSnapshot, Spending, TenantOffers, TenantUse};
 use crate::{Backing, CacheDevice, SharedPool, sys};
 use larder_engine::format::{Recovered, Volume};
 use larder_engine::{
-    CachingSpec, DirtyLimits, GrowError, JoinError, OpenError, Resumed, Sharing, TenantId, VolumeId,
+    CachingSpec, DirtyLimits, GrowError, JoinError, OpenError, Resumed, Shares, Sharing, TenantId, VolumeId,
     Watermarks, WriteLimit, WritePolicy,
 };
 use std::collections::VecDeque;
@@ -90,6 +90,10 @@ pub(crate) enum PartitionCommand {
     Use(mpsc::Sender<Vec<TenantUse>>),
     WriteLimits(Vec<(TenantId, Option<WriteLimit>)>),
     Spent(mpsc::Sender<Spending>),
+    CommonLimit(Option<u64>),
+    Doors(bool),
+    OpenDoors(Vec<(TenantId, Box<Shares>)>),
+    Offers(mpsc::Sender<Vec<Option<Box<TenantOffers>>>>),
 }
 
 /// A tenant that comes while the reactor works.
@@ -334,10 +338,32 @@ impl<C> Handle<C> {
         self.partitions(PartitionCommand::WriteLimits(limits))
     }
 
+    /// Limit what all tenants together write to the cache device ([`larder_engine::Engine::set_common_limit`]), or no longer.
+    pub fn set_common_limit(&self, bytes: Option<u64>) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::CommonLimit(bytes))
+    }
+
     /// Ask what was written to the cache device.
     pub fn spent(&self) -> Result<mpsc::Receiver<Spending>, HandleError> {
         let (sender, receiver) = mpsc::channel();
         self.partitions(PartitionCommand::Spent(sender))?;
+        Ok(receiver)
+    }
+
+    /// Have doors ([`larder_engine::Engine::set_doors`]), or none.
+    pub fn set_doors(&self, doors: bool) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::Doors(doors))
+    }
+
+    /// Let these shares of tenants' requests enter ([`larder_engine::Engine::open_doors`]). Unknown tenants are ignored.
+    pub fn open_doors(&self, shares: Vec<(TenantId, Box<Shares>)>) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::OpenDoors(shares))
+    }
+
+    /// Ask what all tenants have offered to the cache device, in the order of their identities; nothing of one that did not. The monitor's batch is handed on before.
+    pub fn offers(&self) -> Result<mpsc::Receiver<Vec<Option<Box<TenantOffers>>>>, HandleError> {
+        let (sender, receiver) = mpsc::channel();
+        self.partitions(PartitionCommand::Offers(sender))?;
         Ok(receiver)
     }
 

@@ -1,7 +1,7 @@
 //! The monitor: every guest request as a small record, handed on in batches.
 
 use crate::frontend::GuestRequest;
-use larder_engine::{RequestKind, TenantId, VolumeId};
+use larder_engine::{Kind, RequestKind, TenantId, VolumeId};
 use std::sync::LazyLock;
 use std::time::Instant;
 
@@ -31,6 +31,8 @@ pub struct MonitorRecord {
     pub offset: u64,
     /// Number of bytes.
     pub len: u64,
+    /// Which kind of request its tenant's door took it for, where there are doors ([`larder_engine::Engine::set_doors`]).
+    pub asked: Kind,
 }
 
 /// Takes batches of records, on the reactor's thread: it must not block. An answer of `Err` gives back a batch that it has no room
@@ -64,13 +66,13 @@ impl Monitor {
 
     /// Note a request, at this moment of the reactor's own clock. Only reads and writes of data say something about reuse; the others are told as well.
     #[inline]
-    pub fn record(&mut self, tenant: TenantId, asked: &GuestRequest, reactor_ns: u64) {
+    pub fn record(&mut self, tenant: TenantId, request: &GuestRequest, asked: Kind, reactor_ns: u64) {
         if self.sink.is_none() {
             return;
         }
-        let GuestRequest { volume, kind, offset, len, .. } = *asked;
+        let GuestRequest { volume, kind, offset, len, .. } = *request;
         let time_ns = self.clock_ns(reactor_ns);
-        self.batch.push(MonitorRecord { time_ns, tenant, volume, kind, offset, len });
+        self.batch.push(MonitorRecord { time_ns, tenant, volume, kind, offset, len, asked });
         if self.batch.len() == MONITOR_BATCH {
             self.flush();
         }
@@ -120,7 +122,7 @@ mod tests {
         let mut monitor =
             Monitor::new(Some(Box::new(move |batch| send.try_send(batch).map_err(|_| Vec::new()))));
         for block in 0..MONITOR_BATCH as u64 + 3 {
-            monitor.record(TenantId(2), &asked(block * 4096), block);
+            monitor.record(TenantId(2), &asked(block * 4096), Kind::default(), block);
         }
         monitor.flush();
         monitor.flush();
@@ -147,9 +149,9 @@ mod tests {
         let (send, receive) = mpsc::sync_channel(8);
         let mut monitor =
             Monitor::new(Some(Box::new(move |batch| send.try_send(batch).map_err(|_| Vec::new()))));
-        monitor.record(TenantId(2), &asked(4096), 0);
+        monitor.record(TenantId(2), &asked(4096), Kind::default(), 0);
         monitor.close();
-        monitor.record(TenantId(2), &asked(8192), 0);
+        monitor.record(TenantId(2), &asked(8192), Kind::default(), 0);
         assert_eq!(receive.recv().unwrap().len(), 1);
         assert_eq!(receive.try_recv(), Err(mpsc::TryRecvError::Disconnected));
     }
@@ -158,7 +160,7 @@ mod tests {
     fn a_sink_that_is_behind_costs_records_and_no_memory() {
         let mut monitor = Monitor::new(Some(Box::new(Err)));
         for block in 0..MONITOR_BATCH as u64 * 2 + 5 {
-            monitor.record(TenantId(0), &asked(block), 0);
+            monitor.record(TenantId(0), &asked(block), Kind::default(), 0);
         }
         assert_eq!((monitor.dropped(), monitor.batch.len()), (MONITOR_BATCH as u64 * 2, 5));
     }

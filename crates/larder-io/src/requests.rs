@@ -6,7 +6,7 @@
 
 use crate::histogram::Histogram;
 use crate::stats::Served;
-use larder_engine::{RequestKind, TenantId, VolumeId};
+use larder_engine::{Kind, RequestKind, SHAPES, TenantId, VolumeId};
 
 /// Requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +96,8 @@ pub(crate) struct Flight {
     pub kind: RequestKind,
     /// It had to wait for the backing.
     pub missed: bool,
+    /// What its tenant's door took it for.
+    pub asked: Kind,
 }
 
 /// A request whose reply is ready, and leaves at the end of this turn.
@@ -105,6 +107,7 @@ struct Answered {
     tenant: TenantId,
     kind: RequestKind,
     missed: bool,
+    asked: Kind,
 }
 
 /// The latencies of a reactor's tenants. A tenant that asked for nothing yet takes no memory.
@@ -112,24 +115,32 @@ struct Answered {
 pub(crate) struct Clocked {
     answered: Vec<Answered>,
     tenants: Vec<Option<Box<Latencies>>>,
+    /// By shape, where there are doors.
+    shaped: Option<Vec<Option<Box<Shaped>>>>,
 }
+
+/// Requests by what served them (read hits, read misses, write hits, write misses) and by [`Kind::shape`].
+pub(crate) type Shaped = [[Served; SHAPES]; 4];
 
 impl Clocked {
     /// A request ends well in this turn.
     #[inline]
     pub fn answered(&mut self, tenant: TenantId, flight: &Flight) {
-        let Flight { started_ns, kind, missed, .. } = *flight;
-        self.answered.push(Answered { started_ns, tenant, kind, missed });
+        let Flight { started_ns, kind, missed, asked, .. } = *flight;
+        self.answered.push(Answered { started_ns, tenant, kind, missed, asked });
     }
 
     /// The turn ends now.
     #[inline]
     pub fn end_turn(&mut self, now_ns: u64) {
         for index in 0..self.answered.len() {
-            let Answered { started_ns, tenant, kind, missed } = self.answered[index];
+            let Answered { started_ns, tenant, kind, missed, asked } = self.answered[index];
             let elapsed = now_ns.saturating_sub(started_ns);
             if let Some(histogram) = self.of(tenant).of(kind, missed) {
                 histogram.record(elapsed);
+            }
+            if let Some(shaped) = &mut self.shaped {
+                note_shape(shaped, tenant, kind, missed, asked.shape(), elapsed);
             }
         }
         self.answered.clear();
@@ -142,6 +153,19 @@ impl Clocked {
             self.tenants.resize_with(index + 1, || None);
         }
         self.tenants[index].get_or_insert_default()
+    }
+
+    /// Requests are told apart by their shapes from now on, or no longer.
+    pub fn set_shapes(&mut self, shapes: bool) {
+        match shapes {
+            true => _ = self.shaped.get_or_insert_default(),
+            false => self.shaped = None,
+        }
+    }
+
+    /// A tenant's requests by their shapes, since they are told apart.
+    pub fn shaped(&self, tenant: TenantId) -> Option<&Shaped> {
+        self.shaped.as_ref()?.get(usize::from(tenant.0))?.as_deref()
     }
 
     /// How many of a tenant's reads hit and missed, and of its writes, and how long they took.
@@ -160,12 +184,36 @@ impl Clocked {
     }
 }
 
+/// A read or a write has ended.
+fn note_shape(
+    shaped: &mut Vec<Option<Box<Shaped>>>,
+    tenant: TenantId,
+    kind: RequestKind,
+    missed: bool,
+    shape: usize,
+    elapsed_ns: u64,
+) {
+    let by = match kind {
+        RequestKind::Read => usize::from(missed),
+        RequestKind::Write => 2 + usize::from(missed),
+        _ => return,
+    };
+    let index = usize::from(tenant.0);
+    if index >= shaped.len() {
+        shaped.resize_with(index + 1, || None);
+    }
+    let served = &mut shaped[index].get_or_insert_default()[by][shape];
+    served.requests += 1;
+    served.total_ns += elapsed_ns;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn flight(kind: RequestKind, started_ns: u64, missed: bool) -> Flight {
-        Flight { cookie: 0, started_ns, bytes: 4096, volume: VolumeId(0), kind, missed }
+        let asked = Kind::of(kind == RequestKind::Write, 2, false, 0);
+        Flight { cookie: 0, started_ns, bytes: 4096, volume: VolumeId(0), kind, missed, asked }
     }
 
     #[test]
@@ -189,6 +237,29 @@ mod tests {
         ]
         .map(|histogram| (histogram.count(), histogram.sum_ns()));
         assert_eq!((*tenant, sums), (TenantId(2), [(1, 4_900), (0, 0), (0, 0), (1, 4_800), (1, 4_700)]));
+    }
+
+    #[test]
+    fn requests_are_told_apart_by_shape_where_that_is_wanted() {
+        let mut clocked = Clocked::default();
+        let turn = |clocked: &mut Clocked| {
+            clocked.answered(TenantId(1), &flight(RequestKind::Read, 100, true));
+            clocked.answered(TenantId(1), &flight(RequestKind::Write, 100, false));
+            clocked.answered(TenantId(1), &flight(RequestKind::Flush, 100, false));
+            clocked.end_turn(400);
+        };
+        turn(&mut clocked);
+        assert!(clocked.shaped(TenantId(1)).is_none());
+        clocked.set_shapes(true);
+        turn(&mut clocked);
+        turn(&mut clocked);
+        let shaped = clocked.shaped(TenantId(1)).unwrap();
+        let shape = Kind::of(false, 2, false, 0).shape();
+        let served: Vec<_> = shaped.iter().map(|by| (by[shape].requests, by[shape].total_ns)).collect();
+        assert_eq!(served, [(0, 0), (2, 600), (2, 600), (0, 0)]);
+        assert_eq!(shaped.iter().flatten().map(|served| served.requests).sum::<u64>(), 4);
+        clocked.set_shapes(false);
+        assert!(clocked.shaped(TenantId(1)).is_none());
     }
 
     #[test]

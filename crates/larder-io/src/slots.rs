@@ -59,7 +59,7 @@ impl SharedPool {
 
 impl FreePool for SharedPool {
     /// Slots that came back are used first: the device has written them before, and a file need not grow.
-    fn take(&mut self, count: usize, into: &mut Vec<u32>) {
+    fn take(&mut self, count: usize, into: &mut Vec<u32>) -> bool {
         let mut free = self.lock();
         let reused = count.min(free.returned.len());
         let keep = free.returned.len() - reused;
@@ -76,6 +76,7 @@ impl FreePool for SharedPool {
                 free.fresh.pop_front();
             }
         }
+        !free.returned.is_empty() || !free.fresh.is_empty()
     }
 
     fn give(&mut self, slots: &mut Vec<u32>) {

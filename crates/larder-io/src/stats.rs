@@ -3,7 +3,7 @@
 use crate::command::CommandKind;
 use crate::frontend::VolumeInfo;
 use crate::requests::{Latencies, RequestStats};
-use larder_engine::{Drain, SessionMark, TenantId, TenantStats, VolumeId, WritePolicy};
+use larder_engine::{Drain, KINDS, SHAPES, SessionMark, TenantId, TenantStats, VolumeId, WritePolicy};
 use std::fmt;
 use std::time::Duration;
 
@@ -130,6 +130,8 @@ pub struct TenantUse {
 pub struct Spending {
     /// By each tenant, in the order of their identities.
     pub tenants: Vec<TenantSpending>,
+    /// By all tenants, those that have left among them, or about to be ([`larder_engine::Engine::all_spent_bytes`]).
+    pub bytes: u64,
     /// Bytes of the cache's own records.
     pub metadata_bytes: u64,
 }
@@ -143,6 +145,17 @@ pub struct TenantSpending {
     pub refused_blocks: u64,
     /// Newer data of cached blocks that went to the backing alone, for its limit.
     pub diverted_blocks: u64,
+    /// Blocks that did neither, since their requests are worth less than others.
+    pub turned_away_blocks: u64,
+}
+
+/// What a tenant offered to the cache device since there are doors ([`larder_engine::Engine::set_doors`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantOffers {
+    /// Blocks that were written to the cache device, or would have been, by [`larder_engine::Kind::index`].
+    pub blocks: [u64; KINDS],
+    /// Requests that have ended, by what served them (the cache a read, the backing a read, the cache a write, the backing a write) and [`larder_engine::Kind::shape`].
+    pub served: [[Served; SHAPES]; 4],
 }
 
 /// One tenant at one moment.

@@ -274,11 +274,14 @@ impl<P: Replacement> Cache<P> {
 
     fn evict_one(&mut self, evicted: &mut impl FnMut(u64, Mark)) {
         let pinned = &self.pinned;
-        let out = self
-            .policy
-            .evict(&mut self.blocks, |nodes, handle| pinned.contains(&nodes.key(handle)))
+        // Most caches pin nothing, and need not look at what might leave.
+        let out = match pinned.is_empty() {
+            true => None,
+            false => self.policy.evict(&mut self.blocks, |nodes, handle| pinned.contains(&nodes.key(handle))),
+        };
+        let out = out
             .or_else(|| self.policy.evict(&mut self.blocks, |_, _| false))
-            .expect("no block is pinned, and one is resident");
+            .expect("nothing is pinned now, and a block is resident");
         let block = &mut self.blocks.0[out.handle as usize];
         block.resident = 0;
         evicted(block.key, block.mark);

@@ -7,6 +7,7 @@ pub mod admission;
 pub mod any;
 pub mod belady;
 pub mod cache;
+pub mod doors;
 pub mod index;
 pub mod replacement;
 pub mod spec;

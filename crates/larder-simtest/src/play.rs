@@ -146,6 +146,14 @@ impl World {
                 self.count(Fault::Change);
                 self.set_write_limit(tenant, blocks);
             }
+            Act::CommonLimit { blocks } => {
+                self.count(Fault::Change);
+                self.set_common_limit(blocks);
+            }
+            Act::Doors { tenant, eighths } => {
+                self.count(Fault::Change);
+                self.set_doors(tenant, eighths);
+            }
             Act::Lending(lending) => {
                 self.count(Fault::Change);
                 self.set_lending(lending);

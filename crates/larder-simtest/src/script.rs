@@ -55,6 +55,18 @@ pub enum Act {
         /// Blocks that may enter, and then blocks of newer data; `None` for as many as it likes.
         blocks: Option<(u64, u64)>,
     },
+    /// What all tenants together may still write to the cache device changes.
+    CommonLimit {
+        /// Blocks; `None` for as many as they like.
+        blocks: Option<u64>,
+    },
+    /// Another part of a tenant's requests may write to the cache device.
+    Doors {
+        /// Its number.
+        tenant: usize,
+        /// Of eight requests so many; `None` for no doors at all, of any tenant.
+        eighths: Option<u8>,
+    },
     /// Partitions lend each other what they do not use, or no longer.
     Lending(bool),
     /// A cleaner keeps so many blocks free, or none does any more.
@@ -413,6 +425,13 @@ impl Writer<'_> {
     }
 
     fn limit(&mut self) -> Act {
+        if self.rng.below(3) == 0 {
+            let eighths = (self.rng.below(4) > 0).then(|| self.rng.below(9) as u8);
+            return Act::Doors { tenant: self.tenant(), eighths };
+        }
+        if self.rng.below(3) == 0 {
+            return Act::CommonLimit { blocks: (self.rng.below(4) > 0).then(|| self.rng.below(20)) };
+        }
         let blocks = (self.rng.below(4) > 0).then(|| (self.rng.below(12), self.rng.below(6)));
         Act::Limit { tenant: self.tenant(), blocks }
     }

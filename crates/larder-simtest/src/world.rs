@@ -15,8 +15,8 @@ use crate::trace::Trace;
 use come_and_go::Leaving;
 use larder_engine::format::{Layout, Superblock, Uuid, format};
 use larder_engine::{
-    CachingSpec, DeviceOp, EngineConfig, Request, SECTOR_BYTES, Sharing, TenantId, TenantStats, VolumeId,
-    Watermarks, WriteLimit, WritePolicy,
+    CachingSpec, DeviceOp, EngineConfig, KINDS, Request, SECTOR_BYTES, Sharing, TenantId, TenantStats,
+    VolumeId, Watermarks, WriteLimit, WritePolicy,
 };
 use larder_io::sim::{
     Digest, FIRST, FaultModel, HostConfig, Oracle, Prefix, Rng, SimDevice, SimHost, Survivors, stamp,
@@ -300,6 +300,22 @@ impl World {
         self.check();
     }
 
+    /// Let all tenants together write so many blocks more to the cache device, or as many as they like.
+    pub fn set_common_limit(&mut self, blocks: Option<u64>) {
+        let (spent, block) = (self.host.engine().all_spent_bytes(), self.plan.block_bytes());
+        self.host.set_common_limit(blocks.map(|blocks| spent + blocks * block));
+        self.check();
+    }
+
+    /// Let so many of eight of a tenant's requests write to the cache device; or have no doors, for any tenant.
+    pub fn set_doors(&mut self, tenant: usize, eighths: Option<u8>) {
+        self.host.set_doors(eighths.is_some());
+        if let Some(eighths) = eighths {
+            self.host.open_doors(TenantId(tenant as u16), &[f64::from(eighths) / 8.0; KINDS]);
+        }
+        self.check();
+    }
+
     /// Have partitions lend each other what they do not use, or no longer.
     pub fn set_lending(&mut self, lending: bool) {
         self.plan.lending = lending;
@@ -333,6 +349,12 @@ impl World {
     pub fn cached(&self) -> Vec<u32> {
         let engine = self.host.engine();
         (0..self.plan.tenants.len()).map(|tenant| engine.occupied(TenantId(tenant as u16))).collect()
+    }
+
+    /// Dirty blocks of all tenants.
+    pub fn dirty(&self) -> u32 {
+        let engine = self.host.engine();
+        (0..self.plan.tenants.len()).map(|tenant| engine.dirty(TenantId(tenant as u16))).sum()
     }
 
     /// A tenant's counters.

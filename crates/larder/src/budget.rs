@@ -17,7 +17,7 @@ pub fn line(budget: &WriteBudgetStatus, tenants: &[TenantStatus]) -> String {
         HumanSize(budget.written_bytes),
         HumanSize(budget.bytes),
         HumanDuration(rest),
-        sum(|tenant| tenant.budget_refused_blocks),
+        sum(|tenant| tenant.budget_refused_blocks + tenant.budget_turned_away_blocks),
         sum(|tenant| tenant.budget_diverted_blocks),
     )
 }

@@ -5,10 +5,13 @@
 //! decision predicts that it writes; what nobody wanted to all alike, so that nobody who begins to write has nothing.
 
 use super::budget::{Pace, WriteBudget};
-use super::{ControlLoop, Position};
+use super::{ControlLoop, Gate, Position};
 
-/// How often limits are told.
+/// How often limits are told to each tenant.
 pub const GRANT_SECONDS: f64 = 0.5;
+
+/// How often one limit is told to all tenants together.
+pub const GRANT_ALL_SECONDS: f64 = 0.1;
 
 /// Of what a tenant may write so much is for newer data of cached blocks alone. What it does not need is granted again.
 const FOR_UPDATES: f64 = 0.25;
@@ -28,6 +31,8 @@ pub struct Spent {
     pub refused_blocks: u64,
     /// Newer data of cached blocks that went to the backing alone, for the limit.
     pub diverted_blocks: u64,
+    /// Blocks that did neither, since their requests are worth less than others (`gate.rs`): no limit would let them in.
+    pub turned_away_blocks: u64,
 }
 
 impl Spent {
@@ -38,6 +43,7 @@ impl Spent {
             bytes: since(self.bytes, before.bytes),
             refused_blocks: since(self.refused_blocks, before.refused_blocks),
             diverted_blocks: since(self.diverted_blocks, before.diverted_blocks),
+            turned_away_blocks: since(self.turned_away_blocks, before.turned_away_blocks),
         }
     }
 }
@@ -71,6 +77,17 @@ pub struct BudgetView {
     pub room_bytes: f64,
 }
 
+/// A period of the budget that is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BudgetPeriod {
+    /// When it began, in seconds.
+    pub began_seconds: f64,
+    /// What was written in it.
+    pub written_bytes: f64,
+    /// It is the first one: the cache was cold, and the budget is spent faster.
+    pub first: bool,
+}
+
 /// What was heard of the tenants last, by their numbers, and of the cache's own records.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heard {
@@ -88,9 +105,11 @@ impl Heard {
 }
 
 impl ControlLoop {
-    /// A loop that is told of writes by [`Self::grant`], rather than request by request: no kind of request has a price of its own.
+    /// A loop that is told of writes by [`Self::grant`], rather than request by request, and whose tenants' doors are where their requests are served ([`Self::asked`],
+    /// [`Self::absorb_offers`], [`Self::shares`]).
     pub fn granting(mut self) -> Self {
-        (self.granting, self.gate) = (true, None);
+        self.granting = true;
+        self.gate = self.gate.take().map(Gate::without_doors);
         self
     }
 
@@ -106,6 +125,10 @@ impl ControlLoop {
             None => Pace::from(budget, block_bytes, now),
         });
         self.heard = Heard::default();
+        // What is known of the tenants' requests counts on with another budget.
+        if self.prices() != (budget.is_some() && self.profile.prices_writes) {
+            self.renew_gate(now);
+        }
         self.observe_what_is_needed(now);
     }
 
@@ -129,16 +152,32 @@ impl ControlLoop {
         })
     }
 
-    /// Tenants have come so far (those of which nothing is known are left out), and so many bytes of the cache's own records were written since the start: how far each may go. `None`
-    /// where there is no budget.
-    ///
-    /// The first time that a tenant is heard of nothing of what it has spent counts: that was before.
-    pub fn grant(
-        &mut self,
-        now: f64,
-        spent: &[(usize, Spent)],
-        record_bytes: u64,
-    ) -> Option<Vec<(usize, Limit)>> {
+    /// The period that is under way.
+    pub fn budget_period(&self) -> Option<BudgetPeriod> {
+        self.pace.as_ref().map(|pace| pace.period(f64::from(self.config.block_bytes)))
+    }
+
+    /// The period that is under way is this one, whatever was written here so far.
+    pub fn follow_budget(&mut self, period: BudgetPeriod) {
+        if let Some(pace) = &mut self.pace {
+            pace.follow(period, f64::from(self.config.block_bytes));
+        }
+    }
+
+    /// From now on the cache's own records take so much for each block of data ([`Self::ssd_written`]), and count against the budget.
+    pub fn set_record_share(&mut self, share: f64) {
+        self.record_share = share;
+    }
+
+    /// What all tenants together may still write, in bytes, where doors say what of it is whose ([`Self::prices`]). Otherwise as [`Self::grant`].
+    pub fn grant_all(&mut self, now: f64, spent: &[(usize, Spent)], record_bytes: u64) -> Option<u64> {
+        self.account(now, spent, record_bytes)?;
+        let block_bytes = u64::from(self.config.block_bytes);
+        self.pace.as_ref().map(|pace| pace.room(now) * block_bytes)
+    }
+
+    /// What tenants have done since the last time, which counts against the budget; `None` where there is none.
+    fn account(&mut self, now: f64, spent: &[(usize, Spent)], record_bytes: u64) -> Option<Vec<Spent>> {
         let block_bytes = f64::from(self.config.block_bytes);
         let pace = self.pace.as_mut()?;
         self.heard.tenants.resize(self.positions.len(), None);
@@ -154,6 +193,22 @@ impl ControlLoop {
         let bytes = came.iter().map(|it| it.bytes).sum::<u64>() + records;
         pace.written_bytes(bytes as f64, block_bytes);
         pace.turn(now);
+        Some(came)
+    }
+
+    /// Tenants have come so far (those of which nothing is known are left out), and so many bytes of the cache's own records were written since the start: how far each may go. `None`
+    /// where there is no budget.
+    ///
+    /// The first time that a tenant is heard of nothing of what it has spent counts: that was before.
+    pub fn grant(
+        &mut self,
+        now: f64,
+        spent: &[(usize, Spent)],
+        record_bytes: u64,
+    ) -> Option<Vec<(usize, Limit)>> {
+        let block_bytes = f64::from(self.config.block_bytes);
+        let came = self.account(now, spent, record_bytes)?;
+        let pace = self.pace.as_ref()?;
         let room = pace.room(now) as f64 * block_bytes;
         let wanted = |it: &Spent| {
             GROWTH * (it.bytes as f64 + (it.refused_blocks + it.diverted_blocks) as f64 * block_bytes)

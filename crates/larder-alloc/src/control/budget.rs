@@ -1,5 +1,7 @@
 //! The budget of SSD writes: how many blocks may be written until the day ends, and whether one more may be now, and for whom.
 
+use super::BudgetPeriod;
+
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
 
@@ -74,6 +76,16 @@ impl Pace {
         (self.began, self.written, self.early) = (self.began - since_seconds, written, EARLY);
     }
 
+    pub(super) fn period(&self, block_bytes: f64) -> BudgetPeriod {
+        let (began_seconds, written_bytes) = (self.began, self.written * block_bytes);
+        BudgetPeriod { began_seconds, written_bytes, first: self.early == EARLY_COLD }
+    }
+
+    pub(super) fn follow(&mut self, period: BudgetPeriod, block_bytes: f64) {
+        (self.began, self.written) = (period.began_seconds, period.written_bytes / block_bytes);
+        self.early = if period.first { EARLY_COLD } else { EARLY };
+    }
+
     pub(super) fn written_blocks(&self) -> f64 {
         self.written
     }
@@ -82,8 +94,8 @@ impl Pace {
         self.written += bytes / block_bytes;
     }
 
-    pub(super) fn written(&mut self, blocks: u64) {
-        self.written += blocks as f64;
+    pub(super) fn written(&mut self, blocks: f64) {
+        self.written += blocks;
     }
 
     /// Begin a new period where one is over.
@@ -198,7 +210,7 @@ mod tests {
             let now = f64::from(step) * 0.01;
             pace.turn(now);
             if pace.open(now) {
-                pace.written(1);
+                pace.written(1.0);
                 written[step as usize / 10_000] += 1;
             }
         }
@@ -212,7 +224,7 @@ mod tests {
             (pace.room(0.0), pace.room(10.0), pace.room(70.0), pace.period_end()),
             (50, 350, 1000, 100.0)
         );
-        pace.written(300);
+        pace.written(300.0);
         assert_eq!((pace.room(5.0), pace.open(5.0), pace.room(10.0), pace.room(70.0)), (0, false, 50, 700));
         pace.turn(100.0);
         // The cache is no longer cold.
@@ -226,7 +238,7 @@ mod tests {
         pace.turn(100.0);
         pace.began = 0.0;
         assert_eq!((pace.rate(0.0, 10.0), pace.rate(50.0, 10.0)), (20.0, 40.0));
-        pace.written(600);
+        pace.written(600.0);
         assert_eq!(pace.rate(50.0, 10.0), 16.0);
         // No more than there is, and what the next periods bring.
         assert_eq!(pace.rate(90.0, 10.0), 40.0);

@@ -5,36 +5,43 @@
 //! what is worth less goes past the SSD. The price is such that what is offered just uses up what may be written; of the kind that is worth just the price a part enters.
 
 use super::ServedBy;
-use crate::{Latencies, WritePolicy};
-use ledger::{KINDS, Ledger};
-use seen::Seen;
-use streams::Streams;
+use crate::{Latencies, Timed, WritePolicy};
+use larder_policy::doors::{Doors, KINDS, Kind, OPEN, SHAPES, Shares};
+use ledger::Ledger;
 
 mod ledger;
-mod seen;
-mod streams;
 
-pub use ledger::Kind;
+/// What requests took, by what served them and [`Kind::shape`].
+pub type Shaped = [[Timed; SHAPES]; 4];
 
-/// What of a tenant's requests enters, by kind.
-#[derive(Clone, Copy, Debug)]
-struct Door {
-    /// The share that enters.
-    open: [f64; KINDS],
-    /// What is left of the shares of the requests so far.
-    rest: [f64; KINDS],
+/// What was offered to the SSD since some moment, where requests are served elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offers {
+    /// Blocks that were written to the SSD, or would have been, by [`Kind::index`].
+    pub blocks: [u64; KINDS],
+    /// What requests took.
+    pub took: Shaped,
 }
 
-impl Door {
-    const OPEN: Self = Self { open: [1.0; KINDS], rest: [0.0; KINDS] };
+impl Default for Offers {
+    fn default() -> Self {
+        Self { blocks: [0; KINDS], took: Default::default() }
+    }
+}
 
-    /// One more request: does it enter?
-    fn enters(&mut self, kind: Kind) -> bool {
-        let rest = &mut self.rest[kind.index()];
-        *rest += self.open[kind.index()];
-        let enters = *rest >= 1.0;
-        *rest -= f64::from(u8::from(enters));
-        enters
+impl Offers {
+    /// What has come since. Counters that begin anew count from nothing.
+    pub fn since(&self, before: &Self) -> Self {
+        let mut since = self.clone();
+        for (blocks, before) in since.blocks.iter_mut().zip(&before.blocks) {
+            *blocks = blocks.checked_sub(*before).unwrap_or(*blocks);
+        }
+        for (took, before) in since.took.iter_mut().flatten().zip(before.took.iter().flatten()) {
+            if let Some(count) = took.count.checked_sub(before.count) {
+                *took = Timed { count, seconds: (took.seconds - before.seconds).max(0.0) };
+            }
+        }
+        since
     }
 }
 
@@ -42,10 +49,10 @@ impl Door {
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     ledgers: Vec<Ledger>,
-    doors: Vec<Door>,
-    seen: Seen,
-    /// By tenant.
-    streams: Vec<Streams>,
+    /// What of each tenant's requests enters.
+    shares: Vec<Shares>,
+    /// None where requests are served elsewhere, with doors there.
+    doors: Option<Doors>,
     nominal: Latencies,
     /// Seconds of the first age that is told apart.
     unit: f64,
@@ -53,40 +60,65 @@ pub(super) struct Gate {
 
 impl Gate {
     pub(super) fn new(tenants: usize, cache_blocks: u32, nominal: Latencies, unit: f64) -> Self {
-        Self {
-            ledgers: vec![Ledger::new(unit, 0.0); tenants],
-            doors: vec![Door::OPEN; tenants],
-            seen: Seen::new(cache_blocks),
-            streams: vec![Streams::default(); tenants],
-            nominal,
-            unit,
-        }
+        let doors = Some(Doors::new(cache_blocks));
+        let mut new = Self { ledgers: Vec::new(), shares: Vec::new(), doors, nominal, unit };
+        (0..tenants).for_each(|_| new.add());
+        new
+    }
+
+    /// The doors are elsewhere.
+    pub(super) fn without_doors(self) -> Self {
+        Self { doors: None, ..self }
     }
 
     /// A tenant has come, or does what it did not do before.
     pub(super) fn restart(&mut self, tenant: usize, now: f64) {
-        if let (Some(ledger), Some(door)) = (self.ledgers.get_mut(tenant), self.doors.get_mut(tenant)) {
-            (*ledger, *door) = (Ledger::new(self.unit, now), Door::OPEN);
+        if let (Some(ledger), Some(shares)) = (self.ledgers.get_mut(tenant), self.shares.get_mut(tenant)) {
+            *ledger = Ledger::new(self.unit, now);
+            *shares = OPEN;
+            if let Some(doors) = &mut self.doors {
+                doors.restart(tenant);
+            }
         }
     }
 
     /// One tenant more.
     pub(super) fn add(&mut self) {
         self.ledgers.push(Ledger::new(self.unit, 0.0));
-        self.doors.push(Door::OPEN);
-        self.streams.push(Streams::default());
+        self.shares.push(OPEN);
     }
 
     /// A request for these blocks: of which kind it is, and whether what misses of it may enter.
     pub(super) fn ask(&mut self, tenant: usize, write: bool, keys: &[u64], now: f64) -> (Kind, bool) {
-        let levels: usize = keys.iter().map(|&key| self.seen.see(key)).sum();
-        let level = (levels + keys.len() / 2) / keys.len().max(1);
-        let sequential = self.streams.get_mut(tenant).is_some_and(|streams| streams.go_on(keys));
-        let kind = Kind::of(write, keys.len(), sequential, level);
+        let Some(doors) = &mut self.doors else { return (Kind::default(), true) };
+        let (kind, enters) = doors.ask(tenant, write, keys.iter().copied());
+        self.observe(tenant, kind, keys.iter().copied(), now);
+        (kind, enters)
+    }
+
+    /// A request of a kind that was told elsewhere.
+    pub(super) fn observe(
+        &mut self,
+        tenant: usize,
+        kind: Kind,
+        keys: impl ExactSizeIterator<Item = u64>,
+        now: f64,
+    ) {
         if let Some(ledger) = self.ledgers.get_mut(tenant) {
             ledger.observe(kind, keys, now);
         }
-        (kind, self.doors.get_mut(tenant).is_some_and(|door| door.enters(kind)))
+    }
+
+    /// What was offered elsewhere.
+    pub(super) fn absorb(&mut self, tenant: usize, offers: &Offers) {
+        if let Some(ledger) = self.ledgers.get_mut(tenant) {
+            ledger.absorb(offers);
+        }
+    }
+
+    /// What of a tenant's requests enters.
+    pub(super) fn shares(&self, tenant: usize) -> Option<&Shares> {
+        self.shares.get(tenant)
     }
 
     /// A request was served: so many blocks were written to the SSD, or would have been.
@@ -114,9 +146,18 @@ impl Gate {
         writes: &[Option<WritePolicy>],
     ) {
         let mut offers = Vec::new();
+        let mut blanks: Vec<(WritePolicy, Ledger)> = Vec::new();
         for (at, (ledger, write)) in self.ledgers.iter_mut().zip(writes).enumerate() {
             let Some(write) = *write else { continue };
-            ledger.value(now, stay, write, &self.nominal);
+            match blanks.iter().find(|(policy, _)| ledger.is_blank() && *policy == write) {
+                Some((_, blank)) => ledger.value_like(now, blank),
+                None => {
+                    ledger.value(now, stay, write, &self.nominal);
+                    if ledger.is_blank() {
+                        blanks.push((write, ledger.clone()));
+                    }
+                }
+            }
             offers.extend(Kind::all().map(|kind| (ledger.worth(kind), at, kind, ledger.offered(kind))));
             ledger.fade(fade);
         }
@@ -129,15 +170,19 @@ impl Gate {
                 enters => f64::from(u8::from(enters)),
             };
             left = (left - offered * share).max(0.0);
-            self.doors[at].open[kind.index()] = share;
+            self.shares[at][kind.index()] = share;
+        }
+        for (at, _) in writes.iter().enumerate().filter(|(_, write)| write.is_some()) {
+            if let (Some(doors), Some(shares)) = (&mut self.doors, self.shares.get(at)) {
+                doors.open(at, shares);
+            }
         }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.seen.memory_bytes()
+        self.doors.as_ref().map_or(0, Doors::memory_bytes)
             + self.ledgers.iter().map(Ledger::memory_bytes).sum::<usize>()
-            + self.doors.capacity() * size_of::<Door>()
-            + self.streams.capacity() * size_of::<Streams>()
+            + self.shares.len() * size_of::<Shares>()
     }
 }
 

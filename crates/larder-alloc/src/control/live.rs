@@ -4,7 +4,7 @@
 
 use super::budget::Part;
 use super::observer::Observer;
-use super::{ControlLoop, ControlTenant, LOOKS, Position, first_mode, gate, needs};
+use super::{ControlLoop, ControlTenant, Gate, LOOKS, Position, first_mode, gate, needs};
 use crate::{AllocError, Allocator, Decision, Measured, Mode, Needs, Profile, Static};
 
 impl ControlLoop {
@@ -60,8 +60,7 @@ impl ControlLoop {
         self.config.epoch_seconds = profile.epoch_seconds;
         self.epoch_end = now + profile.epoch_seconds;
         self.look = if profile.learns_quickly { now + profile.epoch_seconds / LOOKS } else { f64::INFINITY };
-        let gate = gate(&self.config, &profile, self.tenants.len());
-        self.gate = gate.filter(|_| !self.granting);
+        self.renew_gate(now);
         self.parts.fill(Part::default());
         self.early.clear();
         self.observe_what_is_needed(now);
@@ -73,11 +72,19 @@ impl ControlLoop {
                 let name = self.allocator.name();
                 position.decision.reason = format!("{quota} blocks until the first decision of {name}");
             }
+        }
+        self.learn_quickly(now);
+    }
+
+    /// Writes to the SSD are priced anew, if at all.
+    pub(super) fn renew_gate(&mut self, now: f64) {
+        let gate = gate(&self.config, &self.profile, self.tenants.len());
+        self.gate = if self.granting { gate.map(Gate::without_doors) } else { gate };
+        for at in 0..self.tenants.len() {
             if let Some(gate) = &mut self.gate {
                 gate.restart(at, now);
             }
         }
-        self.learn_quickly(now);
     }
 
     /// What is observed for who decides.

@@ -3,8 +3,9 @@
 use super::*;
 use crate::actuator::Arrangement;
 use crate::epoch::{LoopConfig, SsdSpending};
+use larder_alloc::control::{Offers, Shares};
 use larder_alloc::{ConfiguredPolicy, Goals};
-use larder_engine::VolumeId;
+use larder_engine::{Kind, VolumeId};
 use larder_policy::spec::CachingSpec;
 
 /// Tells the test what was applied.
@@ -30,12 +31,25 @@ impl Actuator for Told {
 
     fn limit(&mut self, _: Vec<(usize, Option<Limit>)>) {}
 
+    fn limits_all(&self) -> bool {
+        true
+    }
+
+    fn limit_all(&mut self, _: Option<u64>) {}
+
+    fn offers(&mut self) -> Vec<Option<Box<Offers>>> {
+        Vec::new()
+    }
+
+    fn open(&mut self, _: Vec<(usize, Box<Shares>)>) {}
+
     fn seat(&mut self, _: &[Place]) {}
 }
 
 fn record(tenant: u16, block: u64) -> MonitorRecord {
-    let (tenant, volume) = (TenantId(tenant), VolumeId(0));
-    MonitorRecord { time_ns: 0, tenant, volume, kind: RequestKind::Read, offset: block * 4096, len: 4096 }
+    let (tenant, volume, asked) = (TenantId(tenant), VolumeId(0), Kind::default());
+    let (kind, offset) = (RequestKind::Read, block * 4096);
+    MonitorRecord { time_ns: 0, tenant, volume, kind, offset, len: 4096, asked }
 }
 
 fn place(reactor: usize, tenant: u16) -> Place {

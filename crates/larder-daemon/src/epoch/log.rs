@@ -3,10 +3,8 @@
 
 use std::collections::VecDeque;
 
-use larder_alloc::Measured;
-
 use super::{LoopTenant, Standing};
-use crate::record::account::{Decided, DecidedTenant, MeasuredRequests};
+use crate::record::account::{Decided, DecidedTenant, MeasuredRequests, WrittenSsd};
 
 /// Decisions that are kept.
 const KEPT: usize = 8;
@@ -26,9 +24,10 @@ impl LoopLog {
         now: f64,
         tenants: &[LoopTenant],
         standings: &[Standing],
-        measured: &[Measured],
+        measured: &[MeasuredRequests],
+        written: WrittenSsd,
     ) {
-        self.push(Decided { seconds: now, tenants: stands(tenants, standings, measured) });
+        self.push(Decided { seconds: now, tenants: stands(tenants, standings, measured), written });
     }
 
     /// Some tenants are learned anew from `now` on; everybody stands as before.
@@ -37,12 +36,13 @@ impl LoopLog {
         now: f64,
         tenants: &[LoopTenant],
         standings: &[Standing],
-        measured: &[Measured],
+        measured: &[MeasuredRequests],
         renewed: &[bool],
+        written: WrittenSsd,
     ) {
         let mut tenants = stands(tenants, standings, measured);
         tenants.iter_mut().zip(renewed).for_each(|(tenant, &renewed)| tenant.renewed = renewed);
-        self.push(Decided { seconds: now, tenants });
+        self.push(Decided { seconds: now, tenants, written });
     }
 
     fn push(&mut self, decided: Decided) {
@@ -71,7 +71,7 @@ impl LoopLog {
 pub(super) fn stands(
     tenants: &[LoopTenant],
     standings: &[Standing],
-    measured: &[Measured],
+    measured: &[MeasuredRequests],
 ) -> Vec<DecidedTenant> {
     let of = |(at, (tenant, standing)): (usize, (&LoopTenant, &Standing))| DecidedTenant {
         name: tenant.name.clone(),
@@ -79,7 +79,7 @@ pub(super) fn stands(
         write_policy: standing.decision.mode.write.as_str().into(),
         caching: standing.decision.mode.caching.to_string(),
         reason: standing.decision.reason.clone(),
-        measured: measured.get(at).map(MeasuredRequests::of).unwrap_or_default(),
+        measured: measured.get(at).cloned().unwrap_or_default(),
         renewed: false,
     };
     tenants.iter().zip(standings).enumerate().map(of).collect()
@@ -95,7 +95,7 @@ mod tests {
         let mut seen = Vec::new();
         let mut next = 0;
         for round in 0..30 {
-            log.decided(f64::from(round), &[], &[], &[]);
+            log.decided(f64::from(round), &[], &[], &[], WrittenSsd::default());
             if round % 7 == 3 {
                 seen.extend(log.since(next).map(|it| it.seconds));
                 next = log.next();

@@ -36,7 +36,8 @@ fn eci(cache_blocks: u32, quotas: &[Option<u32>]) -> EpochLoop {
 }
 
 fn access(tenant: usize, op: Op, block: u64) -> Access {
-    Access { tenant, volume: 0, op, offset: block * BLOCK, len: BLOCK }
+    let asked = Kind::of(op == Op::Write, 1, false, 0);
+    Access { tenant, volume: 0, op, offset: block * BLOCK, len: BLOCK, asked, seconds: 0.0 }
 }
 
 /// The epoch ends.
@@ -60,17 +61,19 @@ fn the_start_is_as_configured_and_the_rest_is_shared() {
 #[test]
 fn tenants_are_told_how_far_they_may_go_and_why_they_were_held_back() {
     let mut epochs = eci(100, &[None, None]);
-    assert_eq!((epochs.grant(0.0, &SsdSpending::default()), epochs.budget(0.0)), (vec![], None));
+    assert_eq!((epochs.grant(0.0, &SsdSpending::default(), true), epochs.budget(0.0)), (None, None));
     let budget = WriteBudget { bytes: (1000 * BLOCK) as f64, period_seconds: 1000.0 };
     epochs.set_budget(Some(budget), 0.0);
     let spent = |blocks: u64, refused_blocks, diverted_blocks| {
-        Some(Spent { bytes: blocks * BLOCK, refused_blocks, diverted_blocks })
+        Some(Spent { bytes: blocks * BLOCK, refused_blocks, diverted_blocks, turned_away_blocks: 0 })
     };
-    let spending = |b, record_bytes| SsdSpending { tenants: vec![None, b], record_bytes };
-    let limits = epochs.grant(0.0, &spending(spent(7, 0, 0), 5));
+    let spending = |b, record_bytes| SsdSpending { tenants: vec![None, b], bytes: 0, record_bytes };
+    // Without doors each has a limit, whatever could be held.
+    let limits = epochs.grant(0.0, &spending(spent(7, 0, 0), 5), true);
     // All that may be written at once, for the only one that is known; what was before does not count.
-    assert_eq!(limits, [(1, Limit { admit_bytes: 7 * BLOCK + 75 * BLOCK / 2, bytes: 57 * BLOCK })]);
-    epochs.grant(50.0, &spending(spent(27, 3, 2), 5 + BLOCK));
+    let limit = Limit { admit_bytes: 7 * BLOCK + 75 * BLOCK / 2, bytes: 57 * BLOCK };
+    assert_eq!(limits, Some(Granted::Each(vec![(1, limit)])));
+    epochs.grant(50.0, &spending(spent(27, 3, 2), 5 + BLOCK), true);
     assert_eq!(epochs.budget(50.0).expect("there is one").written_bytes, (21 * BLOCK) as f64);
     end(&mut epochs).expect("decides");
     let reason = |epochs: &EpochLoop, at: usize| epochs.standings()[at].decision.reason.clone();
@@ -304,7 +307,7 @@ fn one_cache_for_all_replaces_as_all_want_it() {
 #[test]
 fn what_reactors_report_is_held_against_what_was_decided() {
     let mut epochs = eci(1000, &[None]);
-    let timed = |count| larder_alloc::Timed { count, seconds: count as f64 * 1e-3 };
+    let timed = |count| Timed { count, seconds: count as f64 * 1e-3 };
     let report = |hits, misses| {
         let measured = Measured { read_hits: timed(hits), read_misses: timed(misses), ..Measured::default() };
         let usage = CacheUse { resident_blocks: 7, effective: None, missed_blocks: misses };
@@ -327,7 +330,7 @@ fn a_tenant_whose_rate_changes_is_measured_anew_from_then_on() {
     let allocator = larder_alloc::by_name("larder").expect("known");
     let mut epochs = EpochLoop::new(config(1000), allocator, vec![tenant("a", None)]).expect("fits");
     let report = |count, milliseconds: f64| {
-        let read_misses = larder_alloc::Timed { count, seconds: count as f64 * milliseconds / 1e3 };
+        let read_misses = Timed { count, seconds: count as f64 * milliseconds / 1e3 };
         Some(Report { measured: Measured { read_misses, ..Measured::default() }, ..Report::default() })
     };
     let ask = |epochs: &mut EpochLoop, count: u64| {

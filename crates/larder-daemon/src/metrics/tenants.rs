@@ -156,6 +156,11 @@ fn blocks(page: &mut Page, tenants: &[Told<'_>]) {
         "Writes of blocks to cached blocks that went to the backing alone, for the budget of SSD writes.",
         |family| each(family, tenants, |tenant| tenant.stats.diverted_blocks as f64),
     );
+    page.counter(
+        "larder_tenant_budget_turned_away_blocks_total",
+        "Blocks that went past the cache since their requests gain less than others for what they write, for the budget of SSD writes.",
+        |family| each(family, tenants, |tenant| tenant.stats.turned_away_blocks as f64),
+    );
     page.counter("larder_tenant_cleaned_blocks_total", "Dirty blocks that were written back.", |family| {
         each(family, tenants, |tenant| tenant.stats.cleaned_blocks as f64);
     });

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use larder_engine::{RequestKind, VolumeId};
 use larder_io::{Handle, HandleError, MonitorRecord, monitor_clock_ns};
 
-use super::account::{Decided, NumberedVolume, Setup};
+use super::account::{Decided, NumberedVolume, Period, Setup};
 use super::lines::{Begun, Line, Recorded, RecordedKind, Round, VolumeLine};
 use super::{Recorders, Recording};
 use crate::analyzer::AnalyzerHandle;
@@ -148,10 +148,15 @@ impl<C> Session<C> {
             volumes: volumes
                 .map(|(config, place)| NumberedVolume { name: config.name.clone(), number: place.volume.0 })
                 .collect(),
+            period: stands.period.map(|it| Period {
+                began_seconds: it.began_seconds,
+                written_bytes: it.written_bytes,
+                first: it.first,
+            }),
         };
         send(stream, &Line::Setup(Box::new(setup)))?;
         // Who stands there from the begin is told like a decision of that moment.
-        tell(stream, &Decided { seconds: 0.0, tenants: stands.tenants })
+        tell(stream, &Decided { tenants: stands.tenants, ..Decided::default() })
     }
 
     /// What has been decided since.
@@ -266,7 +271,14 @@ fn kind(kind: RequestKind) -> RecordedKind {
 /// A decision, in lines of bounded length.
 fn tell(stream: &mut UnixStream, decided: &Decided) -> io::Result<()> {
     decided.tenants.chunks(LINE_TENANTS).try_for_each(|tenants| {
-        send(stream, &Line::Decided(Decided { seconds: decided.seconds, tenants: tenants.to_vec() }))
+        send(
+            stream,
+            &Line::Decided(Decided {
+                seconds: decided.seconds,
+                tenants: tenants.to_vec(),
+                written: decided.written,
+            }),
+        )
     })
 }
 

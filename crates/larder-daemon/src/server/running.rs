@@ -7,9 +7,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use larder_alloc::control::Limit;
-use larder_engine::WriteLimit;
+use larder_alloc::control::{Limit, Offers, Shares};
 use larder_engine::format::{Recovered, Volume};
+use larder_engine::{TenantId, WriteLimit};
 use larder_export::{ExportCommand, Exports, ListenAddress};
 use larder_io::{DrainCommand, Handle, HandleError, Inbox, ReactorBuilder, ReactorError, ReactorThread};
 
@@ -40,7 +40,7 @@ use crate::migration::Migrations;
 use crate::placement::{self, Place};
 use crate::record::Recorders;
 use crate::record::session::Session;
-use crate::reports::{reports, spending};
+use crate::reports::{offers, reports, spending};
 use crate::settings::Settings;
 use crate::units::HumanSize;
 use crate::volumes::{VolumeRefusal, Volumes};
@@ -470,6 +470,28 @@ struct ReactorActuator {
     places: Vec<Place>,
 }
 
+impl ReactorActuator {
+    /// Tell each reactor what is for its tenants, of what is to be written to the SSD.
+    fn tell<T>(
+        &self,
+        by_index: Vec<(usize, T)>,
+        how: impl Fn(&Handle<ExportCommand>, Vec<(TenantId, T)>) -> Result<(), HandleError>,
+    ) {
+        let mut by_reactor: Vec<Vec<(TenantId, T)>> = self.reactors.iter().map(|_| Vec::new()).collect();
+        for (place, told) in by_index.into_iter().filter_map(|(at, told)| Some((self.places.get(at)?, told)))
+        {
+            by_reactor[place.reactor].push((place.tenant, told));
+        }
+        for (reactor, told) in self.reactors.iter().zip(by_reactor).filter(|(_, told)| !told.is_empty()) {
+            match how(reactor, told) {
+                Ok(()) | Err(HandleError::Ended) => {}
+                // It keeps to what it was told before.
+                Err(error) => tracing::warn!(%error, "a reactor was not told what it may write to the SSD"),
+            }
+        }
+    }
+}
+
 impl Actuator for ReactorActuator {
     fn apply(&mut self, step: Step) {
         let Some(place) = self.places.get(step.tenant()) else { return };
@@ -498,6 +520,7 @@ impl Actuator for ReactorActuator {
             let sharing = placement::shared_on(at, &self.places, arrangement.sharing);
             let told = told.and_then(|()| reactor.set_sharing(sharing));
             let told = told.and_then(|()| reactor.set_stream_bypass(arrangement.stream_bypass));
+            let told = told.and_then(|()| reactor.set_doors(arrangement.prices));
             if let Err(error) = told.and_then(|()| reactor.watch_hits(arrangement.watches_hits))
                 && error != HandleError::Ended
             {
@@ -522,20 +545,33 @@ impl Actuator for ReactorActuator {
     }
 
     fn limit(&mut self, limits: Vec<(usize, Option<Limit>)>) {
-        let mut by_reactor = vec![Vec::new(); self.reactors.len()];
-        for (place, limit) in limits.into_iter().filter_map(|(at, limit)| Some((self.places.get(at)?, limit)))
-        {
-            let limit = limit.map(|Limit { admit_bytes, bytes }| WriteLimit { admit_bytes, bytes });
-            by_reactor[place.reactor].push((place.tenant, limit));
-        }
-        for (reactor, limits) in self.reactors.iter().zip(by_reactor).filter(|(_, limits)| !limits.is_empty())
-        {
-            match reactor.set_write_limits(limits) {
+        self.tell(limits, |reactor, limits| {
+            let limit = |Limit { admit_bytes, bytes }| WriteLimit { admit_bytes, bytes };
+            let limits = limits.into_iter().map(|(tenant, told)| (tenant, told.map(limit)));
+            reactor.set_write_limits(limits.collect())
+        });
+    }
+
+    fn limits_all(&self) -> bool {
+        self.reactors.len() == 1
+    }
+
+    fn limit_all(&mut self, bytes: Option<u64>) {
+        for reactor in &self.reactors {
+            match reactor.set_common_limit(bytes) {
                 Ok(()) | Err(HandleError::Ended) => {}
                 // It keeps to what it was told before.
                 Err(error) => tracing::warn!(%error, "a reactor was not told what it may write to the SSD"),
             }
         }
+    }
+
+    fn offers(&mut self) -> Vec<Option<Box<Offers>>> {
+        offers(&self.reactors, &self.places)
+    }
+
+    fn open(&mut self, shares: Vec<(usize, Box<Shares>)>) {
+        self.tell(shares, Handle::open_doors);
     }
 
     fn seat(&mut self, places: &[Place]) {

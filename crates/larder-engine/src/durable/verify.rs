@@ -6,7 +6,7 @@ use crate::partitions::PartitionId;
 use crate::store::{BlockKey, State};
 use crate::{Engine, VolumeId};
 
-/// Free slots below which a round is asked for: those that are on their way are wanted.
+/// Free slots below which a round is asked for, where fewer are to spare than twice as many: those that are on their way are wanted.
 const FEW: usize = 16;
 
 impl Engine {
@@ -60,10 +60,17 @@ impl Engine {
         }
     }
 
-    /// Where few slots are free, those that are on their way are wanted.
+    /// Where few slots are free, and the pool has no more, those that are on their way are wanted.
     pub(crate) fn want_freed(&mut self) {
-        let few = self.free_slots.len() < FEW;
-        if let Some(durable) = self.durable.as_mut().filter(|durable| few && durable.freeing() > 0) {
+        let few = FEW.max(self.spare_slots as usize / 2);
+        let coming = self.durable.as_ref().is_some_and(|durable| durable.freeing() > 0);
+        if !coming || self.free_slots.len() >= few {
+            return;
+        }
+        if !self.pool_is_dry {
+            self.take_from_pool(few - self.free_slots.len());
+        }
+        if let Some(durable) = self.durable.as_mut().filter(|_| self.free_slots.len() < few) {
             durable.want(1);
         }
     }

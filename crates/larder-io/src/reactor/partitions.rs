@@ -3,8 +3,8 @@
 use super::run::Reactor;
 use crate::frontend::Frontend;
 use crate::mailbox::PartitionCommand;
-use crate::stats::{Spending, TenantSpending, TenantUse};
-use larder_engine::{TenantId, TenantStats};
+use crate::stats::{Spending, TenantOffers, TenantSpending, TenantUse};
+use larder_engine::{KINDS, TenantId, TenantStats};
 
 impl<F: Frontend> Reactor<F> {
     pub(super) fn run_partitions(&mut self, command: PartitionCommand) {
@@ -55,10 +55,27 @@ impl<F: Frontend> Reactor<F> {
                     engine.set_write_limit(tenant, limit);
                 }
             }
+            PartitionCommand::CommonLimit(bytes) => engine.set_common_limit(bytes),
+            PartitionCommand::Doors(doors) => {
+                engine.set_doors(doors);
+                self.cx.driver.clocked.set_shapes(doors);
+            }
+            PartitionCommand::OpenDoors(shares) => {
+                for (tenant, shares) in shares.iter().filter(|(tenant, _)| known(*tenant)) {
+                    engine.open_doors(*tenant, shares);
+                }
+            }
+            PartitionCommand::Offers(asker) => {
+                self.cx.driver.monitor.flush();
+                let offers = (0..self.tenants).map(|tenant| self.tenant_offers(TenantId(tenant)));
+                // Likewise.
+                let _ = asker.send(offers.collect());
+            }
             PartitionCommand::Spent(asker) => {
                 let tenants = (0..self.tenants).map(|tenant| self.tenant_spending(TenantId(tenant)));
                 let spending = Spending {
                     tenants: tenants.collect(),
+                    bytes: self.cx.driver.engine.all_spent_bytes(),
                     metadata_bytes: self.cx.driver.engine.metadata_bytes(),
                 };
                 // Likewise.
@@ -69,8 +86,19 @@ impl<F: Frontend> Reactor<F> {
 
     fn tenant_spending(&self, tenant: TenantId) -> TenantSpending {
         let engine = &self.cx.driver.engine;
-        let TenantStats { refused_blocks, diverted_blocks, .. } = engine.stats(tenant);
-        TenantSpending { bytes: engine.spent_bytes(tenant), refused_blocks, diverted_blocks }
+        let TenantStats { refused_blocks, diverted_blocks, turned_away_blocks, .. } = engine.stats(tenant);
+        let bytes = engine.spent_bytes(tenant);
+        TenantSpending { bytes, refused_blocks, diverted_blocks, turned_away_blocks }
+    }
+
+    fn tenant_offers(&self, tenant: TenantId) -> Option<Box<TenantOffers>> {
+        let driver = &self.cx.driver;
+        let (blocks, served) = (driver.engine.offered(tenant), driver.clocked.shaped(tenant));
+        if blocks.is_none() && served.is_none() {
+            return None;
+        }
+        let blocks = blocks.copied().unwrap_or([0; KINDS]);
+        Some(Box::new(TenantOffers { blocks, served: served.copied().unwrap_or_default() }))
     }
 
     fn tenant_use(&mut self, tenant: TenantId) -> TenantUse {

@@ -9,7 +9,7 @@ use super::{Digest, FaultModel, Memory, Rng, SharedSlots, SimDevice};
 use larder_engine::format::Volume;
 use larder_engine::{
     Action, Buf, BufOwner, CachingSpec, DeviceOp, Engine, EngineConfig, IoError, OpId, OpKind, PART_BYTES,
-    Request, RequestId, RequestKind, SECTOR_BYTES, Sharing, Target, TenantId, VolumeId, Watermarks,
+    Request, RequestId, RequestKind, SECTOR_BYTES, Shares, Sharing, Target, TenantId, VolumeId, Watermarks,
     WriteLimit, WritePolicy,
 };
 use std::collections::BTreeMap;
@@ -173,6 +173,21 @@ impl SimHost {
     /// Limit what a tenant writes to the cache device, or no longer.
     pub fn set_write_limit(&mut self, tenant: TenantId, limit: Option<WriteLimit>) {
         self.engine.set_write_limit(tenant, limit);
+    }
+
+    /// Limit what all tenants together write to the cache device, or no longer.
+    pub fn set_common_limit(&mut self, bytes: Option<u64>) {
+        self.engine.set_common_limit(bytes);
+    }
+
+    /// Have doors, or none.
+    pub fn set_doors(&mut self, doors: bool) {
+        self.engine.set_doors(doors);
+    }
+
+    /// What of a tenant's requests may write to the cache device, where there are doors.
+    pub fn open_doors(&mut self, tenant: TenantId, shares: &Shares) {
+        self.engine.open_doors(tenant, shares);
     }
 
     /// Have partitions lend each other what they do not use, or no longer.

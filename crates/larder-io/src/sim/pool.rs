@@ -57,13 +57,14 @@ impl SharedSlots {
 }
 
 impl FreePool for SharedSlots {
-    fn take(&mut self, count: usize, into: &mut Vec<u32>) {
+    fn take(&mut self, count: usize, into: &mut Vec<u32>) -> bool {
         let mut slots = self.lock();
         for _ in 0..count.min(slots.take_max) {
-            let Some(slot) = slots.stack.pop() else { return };
+            let Some(slot) = slots.stack.pop() else { return false };
             slots.free.remove(&slot);
             into.push(slot);
         }
+        !slots.stack.is_empty()
     }
 
     fn give(&mut self, given: &mut Vec<u32>) {

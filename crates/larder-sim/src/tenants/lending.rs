@@ -6,7 +6,7 @@
 use larder_alloc::Mode;
 use larder_policy::trial::{Action, Blocks};
 
-use super::store::{Part, one, part};
+use super::store::{Part, part};
 use super::traffic::Traffic;
 
 /// Blocks that change hands together.
@@ -43,38 +43,26 @@ impl Lending {
         closed: bool,
         traffic: &mut Traffic,
     ) {
-        if self.by_block {
-            return self.access_by_block(tenant, action, blocks, closed, traffic);
-        }
-        // No request has more blocks than 32 bits count.
-        self.make_room(tenant, blocks.keys.len() as u32, traffic);
-        let before = self.parts[tenant].resident_blocks();
-        one(&mut self.parts[tenant], action, blocks, closed, traffic);
-        self.held = self.held - before + self.parts[tenant].resident_blocks();
-    }
-
-    fn access_by_block(
-        &mut self,
-        tenant: usize,
-        action: Action,
-        blocks: &Blocks<'_>,
-        closed: bool,
-        traffic: &mut Traffic,
-    ) {
+        let count = blocks.keys.len();
+        let step = if self.by_block { 1 } else { count.max(1) };
         self.parts[tenant].set_closed(closed);
-        for at in 0..blocks.keys.len() {
-            if self.parts[tenant].may_enter(action, blocks.keys[at], blocks.hashes[at]) {
-                self.make_room(tenant, 1, traffic);
+        for first in (0..count).step_by(step) {
+            // A block that is there, or passes by, needs no room.
+            if !self.by_block
+                || self.parts[tenant].may_enter(action, blocks.keys[first], blocks.hashes[first])
+            {
+                // No request has more blocks than 32 bits count.
+                self.make_room(tenant, step as u32, traffic);
             }
             let part = &mut self.parts[tenant];
             let before = part.resident_blocks();
-            part.accesses(action, blocks, at..at + 1, traffic);
+            part.accesses(action, blocks, first..first + step, traffic);
             self.held = self.held - before + part.resident_blocks();
         }
         self.parts[tenant].end_request(action);
     }
 
-    /// Before a request of so many blocks: what the tenant may hold.
+    /// Before so many blocks of a request: what the tenant may hold.
     fn make_room(&mut self, tenant: usize, needed: u32, traffic: &mut Traffic) {
         let resident = self.parts[tenant].resident_blocks();
         let wanted = resident.saturating_add(needed).min(self.quotas[tenant]);

@@ -1,6 +1,6 @@
 //! What to simulate: tenants, their paces and goals, the cache, the devices, the allocator.
 
-use larder_alloc::control::WriteBudget;
+use larder_alloc::control::{BudgetPeriod, Shaped, WriteBudget};
 use larder_alloc::{ConfiguredPolicy, Goals, Measured, Mode, Objective, WritePolicy};
 use larder_locality::Sampling;
 use larder_policy::spec::CachingSpec;
@@ -146,6 +146,8 @@ pub struct Recorded {
     pub keeps_times: bool,
     /// What chose the blocks of the daemon's samples, where that is known: volumes of the traces then have its numbers.
     pub seed: Option<u64>,
+    /// How far the budget of SSD writes was used up, where that is known.
+    pub period: Option<BudgetPeriod>,
 }
 
 /// A decision of the daemon, or a moment at which it began to learn some tenants anew.
@@ -155,6 +157,10 @@ pub struct RecordedDecision {
     pub seconds: f64,
     /// What each tenant's requests took since the one before. Requests of the run take as long in the mean; those of a kind that the daemon did not have take what the devices of the plan take.
     pub measured: Vec<Measured>,
+    /// The same by what served them and `Kind::shape`, of those tenants of which that is known.
+    pub shaped: Vec<Option<Box<Shaped>>>,
+    /// Bytes of its cache's own records for each byte of data that was written to the SSD since the one before.
+    pub record_share: f64,
     /// Those whose rates had changed. Where there are any, nothing was decided.
     pub renewed: Vec<usize>,
 }

@@ -19,7 +19,7 @@ fn written(world: &World) -> u64 {
     stats.ssd_fill_bytes + stats.ssd_guest_write_bytes
 }
 
-fn submit_each(world: &mut World, kind: RequestKind, blocks: std::ops::Range<u64>) {
+fn submit_each(world: &mut World, kind: RequestKind, blocks: impl Iterator<Item = u64>) {
     for block in blocks {
         world.submit(ask::of(kind, VOLUME, block * BLOCK, BLOCK));
         world.settle();
@@ -87,6 +87,71 @@ fn dirty_blocks_are_overwritten_past_the_cache() {
     world.read_everything();
     world.submit(ask::flush(VOLUME));
     world.settle();
+    world.cut();
+    world.read_everything();
+}
+
+/// Every other request enters, and those that do not leave everything right: what was cached of their blocks is not when they write.
+#[test]
+fn behind_a_door_a_part_of_the_requests_enters() {
+    for policy in [WritePolicy::WriteThrough, WritePolicy::WriteThroughNoAllocate, WritePolicy::WriteBack] {
+        let mut world = world(policy);
+        world.set_doors(0, Some(4));
+        submit_each(&mut world, RequestKind::Read, (0..20).map(|block| block * 2));
+        assert_eq!((written(&world), world.cached()), (10 * BLOCK, vec![10]), "{policy:?}");
+        assert_eq!((world.stats(0).turned_away_blocks, world.stats(0).refused_blocks), (10, 0), "{policy:?}");
+        world.set_doors(0, Some(0));
+        let before = written(&world);
+        // What is cached is served all the same, and leaves when it is written, also in part.
+        submit_each(&mut world, RequestKind::Read, (0..20).map(|block| block * 2));
+        assert_eq!((world.stats(0).read_hits, world.cached()), (10, vec![10]), "{policy:?}");
+        submit_each(&mut world, RequestKind::Write, (0..10).map(|block| block * 2));
+        for block in 10..20 {
+            world.submit(ask::write(VOLUME, block * 2 * BLOCK + 512, 1024));
+            world.settle();
+        }
+        assert_eq!((written(&world), world.cached()), (before, vec![0]), "{policy:?}");
+        world.set_doors(0, None);
+        world.read_everything();
+        assert_eq!(world.cached(), [40], "{policy:?}");
+        tend(&mut world);
+        world.cut();
+        world.read_everything();
+    }
+}
+
+/// Newer data of a dirty block that does not enter takes the block away; a part of one is put together with the rest, on the backing.
+#[test]
+fn a_dirty_block_whose_newer_data_does_not_enter_goes_to_the_backing() {
+    let mut world = world(WritePolicy::WriteBack);
+    submit_each(&mut world, RequestKind::Write, 0..4);
+    assert_eq!(world.dirty(), 4);
+    let before = written(&world);
+    world.set_doors(0, Some(0));
+    submit_each(&mut world, RequestKind::Write, 0..2);
+    world.submit(ask::write(VOLUME, 2 * BLOCK + 512, 1024));
+    world.settle();
+    assert_eq!((written(&world), world.dirty()), (before, 1));
+    world.read_everything();
+    world.cut();
+    world.read_everything();
+}
+
+#[test]
+fn what_all_write_together_ends_where_their_limit_does() {
+    let mut world = world(WritePolicy::WriteBack);
+    world.set_common_limit(Some(10));
+    submit_each(&mut world, RequestKind::Read, 0..8);
+    submit_each(&mut world, RequestKind::Write, 0..4);
+    assert_eq!((written(&world), world.cached()), (10 * BLOCK, vec![6]));
+    assert_eq!((world.stats(0).refused_blocks, world.stats(0).diverted_blocks), (0, 2));
+    submit_each(&mut world, RequestKind::Read, 0..2);
+    // Each one's own limit holds beside it.
+    world.set_common_limit(Some(10));
+    world.set_write_limit(0, Some((3, 0)));
+    submit_each(&mut world, RequestKind::Read, 10..20);
+    assert_eq!((written(&world), world.stats(0).refused_blocks), (13 * BLOCK, 7));
+    world.read_everything();
     world.cut();
     world.read_everything();
 }

@@ -54,10 +54,11 @@ fn writes_do_not_wait_for_slots_that_will_not_come() {
     world.read_everything();
 }
 
-/// Two tenants that lend, with quotas of 200 of 400 slots. The second one's volume has so many blocks.
+/// Two tenants that lend, with quotas of 200 of 400 slots, and 16 to spare. The second one's volume has so many blocks.
 fn lenders(blocks: u64) -> World {
     let mut plan = write_back(400);
     plan.tenants[0].quota = 200;
+    (plan.shape.slots, plan.spare_slots) = (416, 16);
     plan.tenants.push(Tenant { ..plan.tenants[0].clone() });
     plan.disks.push(Disk { tenant: 1, bytes: blocks * BLOCK, identity: 1, ordered: false });
     let mut world = World::new(plan);
@@ -67,6 +68,19 @@ fn lenders(blocks: u64) -> World {
     world.settle();
     assert!(world.cached()[0] > 380, "nobody else wants it: {:?}", world.cached());
     world
+}
+
+/// Slots that others lend come in batches, and are of use when the journal has said so: that is asked for before those at hand are gone.
+#[test]
+fn what_a_tenant_misses_enters_while_another_gives_its_place_back() {
+    let mut world = lenders(190);
+    let before = world.cached();
+    for block in 0..190 {
+        submit_each(&mut world, RequestKind::Read, VolumeId(1), [block].into_iter());
+        world.settle();
+    }
+    assert_eq!(world.stats(1).ssd_fill_blocks, 190, "before {before:?}, after {:?}", world.cached());
+    assert_eq!(world.cached(), [400 - 3 * 64, 190], "{:?}", world.stats(0));
 }
 
 /// The second tenant writes to its blocks in turn; misses of the first find the slots that this is about to free.

@@ -7,52 +7,11 @@
 
 use std::collections::BTreeMap;
 
+use larder_policy::doors::{KINDS, Kind, SHAPES, spread};
+
 use super::super::ServedBy;
-use super::seen::{LEVELS, spread};
-use crate::{Latencies, WritePolicy};
-
-/// Sizes that are told apart: 1, 2, up to 4, up to 8 … blocks.
-const SIZES: usize = 8;
-
-/// Kinds of requests.
-pub(super) const KINDS: usize = 2 * SHAPES * LEVELS;
-
-/// Sizes, each of requests that go on where another one ended and of those that do not: what devices take depends on that.
-const SHAPES: usize = SIZES * 2;
-
-/// What a request is like: a read or a write, of about so many blocks, that goes on where another one ended or not, of blocks that were accessed so often lately.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kind {
-    write: bool,
-    size: u8,
-    sequential: bool,
-    level: u8,
-}
-
-impl Kind {
-    pub(super) fn of(write: bool, blocks: usize, sequential: bool, level: usize) -> Self {
-        let size = blocks.max(1).next_power_of_two().trailing_zeros().min(SIZES as u32 - 1);
-        Self { write, size: size as u8, sequential, level: level.min(LEVELS - 1) as u8 }
-    }
-
-    /// All kinds, in the order of their indices.
-    pub(super) fn all() -> impl Iterator<Item = Self> {
-        (0..KINDS).map(|at| Self {
-            write: at >= KINDS / 2,
-            size: (at / LEVELS / 2 % SIZES) as u8,
-            sequential: at / LEVELS % 2 == 1,
-            level: (at % LEVELS) as u8,
-        })
-    }
-
-    pub(super) fn index(self) -> usize {
-        (usize::from(self.write) * SHAPES + self.shape()) * LEVELS + usize::from(self.level)
-    }
-
-    fn shape(self) -> usize {
-        usize::from(self.size) * 2 + usize::from(self.sequential)
-    }
-}
+use super::Offers;
+use crate::{Latencies, Timed, WritePolicy};
 
 /// Blocks of a sample, at most.
 const SAMPLE: usize = 1 << 13;
@@ -108,9 +67,17 @@ struct Took {
     seconds: f64,
 }
 
+impl Took {
+    fn add(&mut self, more: Timed) {
+        self.requests += more.count as f64;
+        self.seconds += more.seconds;
+    }
+}
+
 /// The ledger of one tenant.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
+    /// By kind; empty of a tenant that has asked for nothing yet, of which nothing else is known either.
     counts: Vec<Count>,
     /// Seconds in which that was counted.
     seconds: f64,
@@ -137,7 +104,7 @@ impl Ledger {
     /// A ledger at `now` that tells ages apart from `unit` seconds on.
     pub(super) fn new(unit: f64, now: f64) -> Self {
         Self {
-            counts: vec![Count::default(); KINDS],
+            counts: Vec::new(),
             seconds: 0.0,
             took: Default::default(),
             taken: 0.0,
@@ -152,12 +119,20 @@ impl Ledger {
         }
     }
 
-    /// A request.
-    pub(super) fn observe(&mut self, kind: Kind, keys: &[u64], now: f64) {
-        let count = &mut self.counts[kind.index()];
+    fn count(&mut self, kind: Kind) -> &mut Count {
+        if self.counts.is_empty() {
+            self.counts.resize(KINDS, Count::default());
+        }
+        &mut self.counts[kind.index()]
+    }
+
+    /// A request. One of which is heard late counts from the last [`Self::value`] on.
+    pub(super) fn observe(&mut self, kind: Kind, keys: impl ExactSizeIterator<Item = u64>, now: f64) {
+        let now = now.max(self.counted);
+        let count = self.count(kind);
         count.requests += 1.0;
         count.blocks += keys.len() as f64;
-        for &key in keys {
+        for key in keys {
             if spread(key) <= self.limit {
                 self.look(kind, key, now);
             }
@@ -177,18 +152,26 @@ impl Ledger {
         let life = &mut self.counts[usize::from(before)].lives[age];
         life.lived += now - since.max(self.counted);
         life.ended += 1.0;
-        if !kind.write {
+        if !kind.is_write() {
             life.saved += self.read_saves[kind.shape()] + LATER * self.later[kind.index()];
         }
     }
 
     /// A request was served: so many blocks were written to the SSD, or would have been.
     pub(super) fn served(&mut self, kind: Kind, by: ServedBy, offered: u64, seconds: f64) {
-        self.counts[kind.index()].offered += offered as f64;
-        let took = &mut self.took[by as usize][kind.shape()];
-        took.requests += 1.0;
-        took.seconds += seconds;
+        self.count(kind).offered += offered as f64;
+        self.took[by as usize][kind.shape()].add(Timed { count: 1, seconds });
         self.taken += if by == ServedBy::CachedWrite { offered as f64 } else { 0.0 };
+    }
+
+    /// Requests were served elsewhere.
+    pub(super) fn absorb(&mut self, offers: &Offers) {
+        for (kind, &blocks) in Kind::all().zip(&offers.blocks).filter(|(_, blocks)| **blocks > 0) {
+            self.count(kind).offered += blocks as f64;
+        }
+        for (took, more) in self.took.iter_mut().flatten().zip(offers.took.iter().flatten()) {
+            took.add(*more);
+        }
     }
 
     /// A request waited so long for dirty blocks that had to be written back.
@@ -208,11 +191,12 @@ impl Ledger {
         // Each block that the SSD takes has to be written back some time.
         let wait = self.waited / self.taken.max(1.0);
         let at_once = matches!(write, WritePolicy::WriteBack | WritePolicy::WriteOnly);
+        let none = Count::default();
         for kind in Kind::all() {
             let (at, shape) = (kind.index(), kind.shape());
-            let Count { requests, blocks, lives, .. } = &self.counts[at];
-            let blocks = if *requests > 0.0 { blocks / requests } else { (1u64 << kind.size) as f64 };
-            let saves = match kind.write {
+            let Count { requests, blocks, lives, .. } = self.counts.get(at).unwrap_or(&none);
+            let blocks = if *requests > 0.0 { blocks / requests } else { kind.blocks() as f64 };
+            let saves = match kind.is_write() {
                 true => {
                     self.takes(ServedBy::BackingWrite, shape, nominal.backing_write)
                         - self.takes(ServedBy::CachedWrite, shape, nominal.cached_write)
@@ -224,13 +208,25 @@ impl Ledger {
             };
             let saves = saves.max(0.0) / blocks;
             // Of what is not known a read is expected, if it was read.
-            let expected = if kind.write { 0.0 } else { saves };
+            let expected = if kind.is_write() { 0.0 } else { saves };
             self.later[at] = value_of(lives, self.unit, stay, expected);
-            self.worth[at] = self.later[at] + if kind.write && at_once { saves - wait } else { 0.0 };
-            if !kind.write {
+            self.worth[at] = self.later[at] + if kind.is_write() && at_once { saves - wait } else { 0.0 };
+            if !kind.is_write() {
                 self.read_saves[shape] = saves;
             }
         }
+    }
+
+    /// Nothing is known of the tenant.
+    pub(super) fn is_blank(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// [`Self::value`] of a blank ledger, as was found for another blank one: of a thousand idle tenants that has to be found once.
+    pub(super) fn value_like(&mut self, now: f64, blank: &Self) {
+        self.seconds += now - self.counted;
+        self.counted = now;
+        (self.read_saves, self.later, self.worth) = (blank.read_saves, blank.later, blank.worth);
     }
 
     /// Mean seconds of requests.
@@ -246,7 +242,8 @@ impl Ledger {
 
     /// Blocks per second that would be written if everything entered.
     pub(super) fn offered(&self, kind: Kind) -> f64 {
-        if self.seconds > 0.0 { self.counts[kind.index()].offered / self.seconds } else { 0.0 }
+        let offered = self.counts.get(kind.index()).map_or(0.0, |count| count.offered);
+        if self.seconds > 0.0 { offered / self.seconds } else { 0.0 }
     }
 
     /// What was counted so far weighs this much from now on.

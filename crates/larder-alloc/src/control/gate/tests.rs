@@ -128,3 +128,46 @@ fn below_the_price_nothing_enters_though_it_was_never_offered() {
     gate.price(1.0, 50.0, 100.0, 1.0, &WB);
     assert!(!(0..10).any(|at| request(&mut gate, 0, true, 10_000 + at * 100, 64, 1.0)));
 }
+
+/// Where requests are served elsewhere the same enters as where they are served here, but for how sums are rounded.
+#[test]
+fn doors_elsewhere_open_as_far() {
+    let (mut here, mut there) = (gate(2), gate(2).without_doors());
+    let (mut doors, mut offered) = (Doors::new(1 << 18), [Offers::default(), Offers::default()]);
+    let mut told = offered.clone();
+    let (mut entered, mut asked, mut different) = (0, 0, 0);
+    for at in 0..12_000u64 {
+        let now = at as f64 / 100.0;
+        if at % 100 == 0 {
+            for tenant in 0..2 {
+                there.absorb(tenant, &offered[tenant].since(&told[tenant]));
+                told[tenant] = offered[tenant].clone();
+            }
+            for gate in [&mut here, &mut there] {
+                gate.price(now, 60.0, 20.0, 15.0 / 16.0, &[WB[0], WB[0]]);
+            }
+            let shares =
+                |gate: &Gate| (0..2).flat_map(|at| *gate.shares(at).expect("there")).collect::<Vec<_>>();
+            let near =
+                shares(&here).iter().zip(shares(&there)).all(|(one, other)| (one - other).abs() < 1e-6);
+            assert!(near, "{now}");
+            (0..2).for_each(|tenant| doors.open(tenant, there.shares(tenant).expect("there is one")));
+        }
+        let (tenant, write, blocks) = ((at % 2) as usize, at % 3 == 0, 1 + at % 7);
+        let first = if tenant == 0 { at * 10 % 5000 } else { 1_000_000 + at * 10 };
+        let enters = request(&mut here, tenant, write, first, blocks, now);
+        let keys = (0..blocks as usize).map(|block| first + block as u64);
+        let (kind, elsewhere) = doors.ask(tenant, write, keys.clone());
+        there.observe(tenant, kind, keys, now);
+        offered[tenant].blocks[kind.index()] += blocks;
+        let (by, seconds) = match write {
+            true => (ServedBy::BackingWrite, NOMINAL.backing_write),
+            false => (ServedBy::ReadMiss, NOMINAL.read_miss),
+        };
+        offered[tenant].took[by as usize][kind.shape()].add(seconds);
+        (entered, asked) = (entered + u64::from(enters), asked + 1);
+        different += u64::from(enters != elsewhere);
+    }
+    assert!(entered > asked / 10 && entered < asked * 9 / 10, "{entered} of {asked}");
+    assert!(different <= 5, "{different}");
+}

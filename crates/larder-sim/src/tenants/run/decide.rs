@@ -16,6 +16,7 @@ impl<S: Source> Run<'_, S> {
             Some((seconds, renewed)) => {
                 self.control.look(seconds, renewed);
                 self.followed.go_on(self.now);
+                self.control.set_record_share(self.followed.record_share());
                 return;
             }
             None if self.followed.is_followed() => {
@@ -34,6 +35,7 @@ impl<S: Source> Run<'_, S> {
         let before = cpu();
         let decided = self.control.decide(now, &usages).map(|_| ());
         self.followed.go_on(self.now);
+        self.control.set_record_share(self.followed.record_share());
         self.control_cpu += (cpu() - before).as_secs_f64();
         if let Err(error) = decided {
             self.failed += 1;

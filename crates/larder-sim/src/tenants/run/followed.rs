@@ -48,14 +48,19 @@ impl<'a> Followed<'a> {
         }
     }
 
-    /// What the requests of a tenant of one kind took about now, in nanoseconds; none where the daemon had none so far.
-    pub(super) fn took(&mut self, now: u64, tenant: usize, by: ServedBy) -> Option<u64> {
+    /// What the requests of a tenant took about now that were served so, in nanoseconds: those of this shape where that is known, or else all. None where the daemon had none so far.
+    pub(super) fn took(&mut self, now: u64, tenant: usize, by: ServedBy, shape: usize) -> Option<u64> {
         if !self.is_followed() {
             self.go_on(now);
         }
         let decisions = &self.recorded?.decisions;
         let mean = |at: usize| {
-            let measured = decisions.get(at)?.measured.get(tenant)?;
+            let decision = decisions.get(at)?;
+            let shaped = decision.shaped.get(tenant).and_then(Option::as_ref);
+            if let Some(mean) = shaped.and_then(|shaped| shaped[by as usize][shape].mean()) {
+                return Some(mean);
+            }
+            let measured = decision.measured.get(tenant)?;
             let timed: Timed = match by {
                 ServedBy::ReadHit => measured.read_hits,
                 ServedBy::ReadMiss => measured.read_misses,
@@ -69,9 +74,19 @@ impl<'a> Followed<'a> {
         (0..=last).rev().find_map(mean).map(ns)
     }
 
-    /// All tenants are where they were when the recording began.
+    /// What the daemon's own records took about now, for each byte of data.
+    pub(super) fn record_share(&self) -> f64 {
+        let decisions = self.recorded.map_or(&[][..], |recorded| &recorded.decisions);
+        decisions.get(self.past).or(decisions.last()).map_or(0.0, |decision| decision.record_share)
+    }
+
+    /// All tenants are where they were when the recording began, and so is the budget.
     pub(super) fn take_stand(&self, control: &mut ControlLoop) {
         let Some(recorded) = self.recorded else { return };
+        if let Some(period) = recorded.period {
+            control.follow_budget(period);
+        }
+        control.set_record_share(self.record_share());
         for (tenant, &(quota, mode)) in recorded.stand.iter().enumerate() {
             let reason = control.positions()[tenant].decision.reason.clone();
             control.set_quota(tenant, quota, reason);

@@ -11,6 +11,16 @@ use super::super::store::Access;
 use super::{Event, Run, cpu};
 use crate::Source;
 use std::cmp::Reverse;
+use std::ops::Range;
+
+/// A request that was served.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    kind: Kind,
+    by: ServedBy,
+    /// Blocks that were written to the SSD for it, or would have been.
+    offered: u64,
+}
 
 impl<S: Source> Run<'_, S> {
     /// A request comes now: when it is done.
@@ -24,9 +34,7 @@ impl<S: Source> Run<'_, S> {
         self.cut(tenant, request)?;
         self.monitor(tenant, op, request);
         let (kind, may) = match action {
-            Action::Read | Action::Write => {
-                self.control.ask(tenant, action == Action::Write, &self.buffer, self.seconds())
-            }
+            Action::Read | Action::Write => self.ask(tenant, action == Action::Write, request),
             Action::Discard | Action::Flush => (Kind::default(), true),
         };
         let closed = !may || (action == Action::Read && self.bypasses(tenant, request));
@@ -67,10 +75,8 @@ impl<S: Source> Run<'_, S> {
     fn monitor(&mut self, tenant: usize, op: BlockOp, request: &Request) {
         let mut full = false;
         let mut rest = &self.buffer[..];
-        if self.followed.has_samples()
-            && let Ok(volume) = u16::try_from(request.volume)
-        {
-            full = self.control.observe(tenant, op, block_keys(volume, self.block.blocks_of(request)));
+        if let Some(keys) = self.daemon_keys(request) {
+            full = self.control.observe(tenant, op, keys);
             rest = &[];
         }
         while let Some(&first) = rest.first() {
@@ -85,6 +91,24 @@ impl<S: Source> Run<'_, S> {
             self.control.analyze(tenant);
             self.control_cpu += (cpu() - before).as_secs_f64();
         }
+    }
+
+    /// Of which kind the request is, and whether it may write to the SSD. Blocks are told apart by their keys, now and then wrongly: as in the daemon.
+    fn ask(&mut self, tenant: usize, write: bool, request: &Request) -> (Kind, bool) {
+        let now = self.seconds();
+        match self.daemon_keys(request) {
+            Some(keys) => {
+                let keys: Vec<u64> = keys.collect();
+                self.control.ask(tenant, write, &keys, now)
+            }
+            None => self.control.ask(tenant, write, &self.buffer, now),
+        }
+    }
+
+    /// The keys that the daemon gave the request's blocks, where that is known.
+    fn daemon_keys(&self, request: &Request) -> Option<Range<u64>> {
+        let volume = u16::try_from(request.volume).ok().filter(|_| self.followed.has_samples())?;
+        Some(block_keys(volume, self.block.blocks_of(request)))
     }
 
     /// A long sequential stream of reads passes by the cache, where the allocator's system has it so.
@@ -119,8 +143,7 @@ impl<S: Source> Run<'_, S> {
         count.read_requests += 1;
         self.written_to_ssd(tenant, entered);
         let by = if hits == blocks { ServedBy::ReadHit } else { ServedBy::ReadMiss };
-        self.control.offered(tenant, kind, by, blocks - hits, (done - now) as f64 / 1e9);
-        self.done(tenant, by, done, waited)
+        self.done(tenant, Served { kind, by, offered: blocks - hits }, done, waited)
     }
 
     fn write(&mut self, tenant: usize, kind: Kind) -> u64 {
@@ -145,8 +168,7 @@ impl<S: Source> Run<'_, S> {
         count.ssd_writes.guest_write += to_ssd;
         self.written_to_ssd(tenant, to_ssd);
         let by = if to_backing == 0 { ServedBy::CachedWrite } else { ServedBy::BackingWrite };
-        self.control.offered(tenant, kind, by, blocks, (done - now) as f64 / 1e9);
-        self.done(tenant, by, done, waited)
+        self.done(tenant, Served { kind, by, offered: blocks }, done, waited)
     }
 
     /// Dirty blocks that left are written back, neighbours together.
@@ -183,9 +205,12 @@ impl<S: Source> Run<'_, S> {
     }
 
     /// A request is done after all but what it `waited` for blocks that had to be written back.
-    fn done(&mut self, tenant: usize, by: ServedBy, done: u64, waited: u64) -> u64 {
-        let done = self.followed.took(self.now, tenant, by).map_or(done, |took| self.now + took);
+    fn done(&mut self, tenant: usize, served: Served, done: u64, waited: u64) -> u64 {
+        let Served { kind, by, offered } = served;
+        let done =
+            self.followed.took(self.now, tenant, by, kind.shape()).map_or(done, |took| self.now + took);
         let (alone, done) = (done - self.now, done + waited);
+        self.control.offered(tenant, kind, by, offered, alone as f64 / 1e9);
         let took = done - self.now;
         let guest = &mut self.guests[tenant];
         let hit = matches!(by, ServedBy::ReadHit | ServedBy::CachedWrite);

@@ -6,10 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use larder_alloc::control::BudgetPeriod;
 use larder_alloc::{Measured, Mode};
 use larder_daemon::config::{Config, Population, TenantConfig};
 use larder_daemon::epoch::SAMPLED_BLOCKS;
-use larder_daemon::record::account::{Account, Decided, DecidedTenant};
+use larder_daemon::record::account::{Account, Decided, DecidedTenant, WrittenSsd};
 use larder_daemon::server::{loop_tenant, write_budget};
 use larder_locality::Sampling;
 use larder_sim::BlockSize;
@@ -221,9 +222,14 @@ impl Like {
             let is_renewed = |&at: &usize| {
                 named(&decided.tenants, &self.config.tenants[at].name).is_some_and(|told| told.renewed)
             };
+            let shaped = |tenant: &TenantConfig| {
+                named(&decided.tenants, &tenant.name).and_then(|told| told.measured.shaped())
+            };
             RecordedDecision {
                 seconds: decided.seconds - begin,
                 measured: self.config.tenants.iter().map(of).collect(),
+                shaped: self.config.tenants.iter().map(shaped).collect(),
+                record_share: record_share(&decided.written),
                 renewed: (0..self.config.tenants.len()).filter(is_renewed).collect(),
             }
         };
@@ -236,6 +242,16 @@ impl Like {
             decisions: account.decisions.iter().map(measured).collect(),
             keeps_times: allocator == self.allocator(),
             seed: setup.seed.filter(|_| !setup.volumes.is_empty()),
+            period: setup.period.map(|it| BudgetPeriod {
+                began_seconds: it.began_seconds - begin,
+                written_bytes: it.written_bytes,
+                first: it.first,
+            }),
         })
     }
+}
+
+/// Bytes of records for each byte of data; none where there was no data.
+fn record_share(written: &WrittenSsd) -> f64 {
+    if written.data_bytes > 0 { written.record_bytes as f64 / written.data_bytes as f64 } else { 0.0 }
 }

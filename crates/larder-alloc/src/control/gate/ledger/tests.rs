@@ -51,18 +51,11 @@ fn ages_double() {
 }
 
 #[test]
-fn kinds_have_their_numbers() {
-    assert!(Kind::all().map(Kind::index).eq(0..KINDS));
-    let size = |blocks| Kind::of(true, blocks, false, 0).size;
-    assert_eq!([1, 2, 3, 4, 5, 64, 65, 5000].map(size), [0, 1, 2, 2, 3, 6, 7, 7]);
-}
-
-#[test]
 fn only_write_back_saves_a_write_at_once() {
     let worth = |write| {
         let mut ledger = Ledger::new(1.0, 0.0);
         let kind = Kind::of(true, 2, false, 0);
-        ledger.observe(kind, &[1, 2], 0.0);
+        ledger.observe(kind, [1, 2].into_iter(), 0.0);
         ledger.served(kind, ServedBy::BackingWrite, 2, NOMINAL.backing_write);
         ledger.value(1.0, 100.0, write, &NOMINAL);
         (ledger.worth(kind), ledger.offered(kind))
@@ -77,8 +70,8 @@ fn a_block_that_is_read_again_and_again_is_worth_more_than_one_that_is_written_a
     let (read, write) = (Kind::of(false, 1, false, 1), Kind::of(true, 1, false, 1));
     for second in 1..200u64 {
         for key in 0..10 {
-            ledger.observe(read, &[key], second as f64);
-            ledger.observe(write, &[1000 + key], second as f64);
+            ledger.observe(read, [key].into_iter(), second as f64);
+            ledger.observe(write, [1000 + key].into_iter(), second as f64);
         }
         ledger.value(second as f64 + 0.5, 20.0, WritePolicy::WriteThrough, &NOMINAL);
     }
@@ -92,10 +85,58 @@ fn the_sample_is_bounded_and_stands_for_all() {
     let mut ledger = Ledger::new(0.25, 0.0);
     let read = Kind::of(false, 1, false, 0);
     for at in 0..200_000u64 {
-        ledger.observe(read, &[at % 100_000], at as f64 / 1e4);
+        ledger.observe(read, [at % 100_000].into_iter(), at as f64 / 1e4);
     }
     ledger.value(20.0, 100.0, WritePolicy::WriteBack, &NOMINAL);
     assert!(ledger.sample.len() <= SAMPLE && ledger.sample.len() > SAMPLE / 4, "{}", ledger.sample.len());
     let ended: f64 = ledger.counts[read.index()].lives.iter().map(|age| age.ended).sum();
     assert!(ended > 1000.0, "{ended}");
+}
+
+#[test]
+fn what_was_served_elsewhere_counts_like_what_was_seen() {
+    let (kind, mut one, mut other) =
+        (Kind::of(true, 2, false, 0), Ledger::new(1.0, 0.0), Ledger::new(1.0, 0.0));
+    let mut offers = Offers::default();
+    for _ in 0..5 {
+        one.served(kind, ServedBy::BackingWrite, 2, 0.5);
+        offers.blocks[kind.index()] += 2;
+        let took = &mut offers.took[ServedBy::BackingWrite as usize][kind.shape()];
+        (took.count, took.seconds) = (took.count + 1, took.seconds + 0.5);
+    }
+    other.absorb(&offers);
+    for ledger in [&mut one, &mut other] {
+        ledger.observe(kind, [1, 2].into_iter(), 0.0);
+        ledger.value(1.0, 100.0, WritePolicy::WriteBack, &NOMINAL);
+    }
+    assert_eq!((one.worth(kind), one.offered(kind)), (other.worth(kind), other.offered(kind)));
+    assert!(one.offered(kind) == 10.0 && one.worth(kind) > 0.0);
+}
+
+#[test]
+fn a_request_that_is_heard_of_late_does_not_count_back() {
+    let mut ledger = Ledger::new(1.0, 0.0);
+    let read = Kind::of(false, 1, false, 0);
+    ledger.observe(read, [1].into_iter(), 0.0);
+    ledger.value(10.0, 100.0, WritePolicy::WriteBack, &NOMINAL);
+    ledger.observe(read, [1].into_iter(), 9.0);
+    let lived: f64 = ledger.counts[read.index()].lives.iter().map(|age| age.lived).sum();
+    assert_eq!(lived, 10.0);
+}
+
+#[test]
+fn a_tenant_that_does_nothing_takes_no_memory() {
+    let mut ledger = Ledger::new(1.0, 0.0);
+    ledger.value(10.0, 100.0, WritePolicy::WriteBack, &NOMINAL);
+    ledger.fade(0.5);
+    assert_eq!((ledger.memory_bytes(), ledger.offered(Kind::default())), (0, 0.0));
+    // Its worth is that of any other of which nothing is known.
+    let mut other = Ledger::new(1.0, 3.0);
+    other.value_like(10.0, &ledger);
+    let mut same = Ledger::new(1.0, 3.0);
+    same.value(10.0, 100.0, WritePolicy::WriteBack, &NOMINAL);
+    assert!(
+        Kind::all().all(|kind| other.worth(kind) == same.worth(kind)) && other.worth(Kind::default()) > 0.0
+    );
+    assert!(other.is_blank() && other.seconds == same.seconds);
 }

@@ -20,9 +20,8 @@ impl Default for Streams {
 }
 
 impl Streams {
-    /// A request for these blocks: does it go on where one of the last ones ended?
-    pub(super) fn go_on(&mut self, keys: &[u64]) -> bool {
-        let (Some(&first), Some(last)) = (keys.first(), keys.last()) else { return false };
+    /// A request for blocks with keys from `first` to `last`: does it go on where one of the last ones ended?
+    pub(super) fn go_on(&mut self, first: u64, last: u64) -> bool {
         let known = self.ends.iter().position(|&end| end == first);
         let stream = known.unwrap_or(self.next);
         self.ends[stream] = last.wrapping_add(1);
@@ -40,15 +39,15 @@ mod tests {
     #[test]
     fn streams_beside_each_other_are_told_from_other_requests() {
         let mut streams = Streams::default();
-        let requests: [&[u64]; 6] = [&[1, 2], &[100], &[3], &[101, 102], &[3], &[4, 5]];
-        assert_eq!(requests.map(|keys| streams.go_on(keys)), [false, false, true, true, false, true]);
-        assert!(!streams.go_on(&[]));
+        let requests = [(1, 2), (100, 100), (3, 3), (101, 102), (3, 3), (4, 5)];
+        let go_on = requests.map(|(first, last)| streams.go_on(first, last));
+        assert_eq!(go_on, [false, false, true, true, false, true]);
     }
 
     #[test]
     fn the_oldest_end_is_forgotten() {
         let mut streams = Streams::default();
-        (0..=STREAMS as u64).for_each(|at| _ = streams.go_on(&[at * 100]));
-        assert!(streams.go_on(&[101]) && !streams.go_on(&[1]));
+        (0..=STREAMS as u64).for_each(|at| _ = streams.go_on(at * 100, at * 100));
+        assert!(streams.go_on(101, 101) && !streams.go_on(1, 1));
     }
 }

@@ -69,7 +69,7 @@ impl Seen {
 }
 
 /// All bits of a key reach the upper ones.
-pub(super) fn spread(key: u64) -> u64 {
+pub fn spread(key: u64) -> u64 {
     let mixed = (key ^ (key >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }

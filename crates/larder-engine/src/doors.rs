@@ -1,0 +1,112 @@
+//! Which requests may write to the cache device, where such writes are limited and have their price.
+//!
+//! Who knows the budget and what requests are worth tells for each tenant which share of which kind of its requests enters ([`Doors`]), and learns what was offered. What does not
+//! enter is served like what the tenant's limit keeps out (`allowance.rs`): what is cached is read there, absent blocks stay absent, and what is written goes to the backing alone. Tenants that
+//! movers fill have no doors: their blocks enter for what a mover knows of them. Nor have writes to ordered volumes, where one that passes by waits for all that is older.
+
+use crate::{Engine, Request, RequestKind, TenantId};
+use larder_policy::doors::{Doors, KINDS, Kind, Shares};
+
+/// What a request is taken for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    pub kind: Kind,
+    /// Nothing is written to the cache device for it.
+    pub closed: bool,
+}
+
+/// The doors of all tenants, and what was offered.
+#[derive(Debug)]
+pub(crate) struct Offered {
+    doors: Doors,
+    /// Blocks that were written to the cache device, or would have been, by tenant and kind; none of a tenant that has asked for nothing.
+    blocks: Vec<Option<Box<[u64; KINDS]>>>,
+}
+
+impl Offered {
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.doors.memory_bytes() + self.blocks.iter().flatten().count() * size_of::<[u64; KINDS]>()
+    }
+
+    fn add(&mut self, tenant: usize, kind: Kind, blocks: u64) {
+        if tenant >= self.blocks.len() {
+            self.blocks.resize_with(tenant + 1, || None);
+        }
+        self.blocks[tenant].get_or_insert_with(|| Box::new([0; KINDS]))[kind.index()] += blocks;
+    }
+}
+
+impl Engine {
+    /// Have doors, all of them open at first, or none any more: then everything enters that a tenant's limit allows.
+    pub fn set_doors(&mut self, doors: bool) {
+        let cache_blocks = self.config.cache_blocks;
+        let new = || Box::new(Offered { doors: Doors::new(cache_blocks), blocks: Vec::new() });
+        match doors {
+            true => _ = self.offered.get_or_insert_with(new),
+            false => self.offered = None,
+        }
+    }
+
+    /// True where there are doors.
+    pub fn has_doors(&self) -> bool {
+        self.offered.is_some()
+    }
+
+    /// Let these shares of a tenant's requests enter from now on. Without doors nothing changes.
+    pub fn open_doors(&mut self, tenant: TenantId, shares: &Shares) {
+        if let Some(offered) = &mut self.offered {
+            offered.doors.open(tenant.0.into(), shares);
+        }
+    }
+
+    /// Blocks that requests of a tenant have written to the cache device since there are doors, or would have if they had been let in, by the [`Kind::index`] of the requests. `None` of
+    /// one that has asked for nothing.
+    pub fn offered(&self, tenant: TenantId) -> Option<&[u64; KINDS]> {
+        self.offered.as_ref()?.blocks.get(usize::from(tenant.0))?.as_deref()
+    }
+
+    /// A request arrives: what it is taken for.
+    #[inline]
+    pub(crate) fn ask(&mut self, request: &Request) -> Asked {
+        match self.offered {
+            None => Asked::default(),
+            Some(_) => self.ask_doors(request),
+        }
+    }
+
+    fn ask_doors(&mut self, request: &Request) -> Asked {
+        let &Request { volume, kind, offset, len, .. } = request;
+        let write = match kind {
+            RequestKind::Read => false,
+            RequestKind::Write => true,
+            _ => return Asked::default(),
+        };
+        if len == 0 || self.is_moved(volume) {
+            return Asked::default();
+        }
+        let (tenant, blocks) = (self.tenant_of(volume), self.blocks_of(offset, offset + len));
+        // A read or write is of less than 4 GiB.
+        let count = (blocks.end - blocks.start) as usize;
+        let first = u64::from(volume.0) << 48 | blocks.start;
+        let Some(offered) = &mut self.offered else { return Asked::default() };
+        let (kind, enters) = offered.doors.ask(tenant, write, (0..count).map(|at| first + at as u64));
+        if write {
+            offered.add(tenant, kind, count as u64);
+        }
+        let waits = write && self.is_ordered(volume) && self.writes_back(volume);
+        Asked { kind, closed: !enters && !waits }
+    }
+
+    /// A block of a read is not cached.
+    #[inline]
+    pub(crate) fn offer_read(&mut self, tenant: usize, asked: Asked) {
+        if let Some(offered) = &mut self.offered {
+            offered.add(tenant, asked.kind, 1);
+        }
+    }
+
+    /// A block is not written to the cache device, since its request is worth less than others.
+    pub(crate) fn turn_away(&mut self, tenant: usize) {
+        self.tenants[tenant].stats.turned_away_blocks += 1;
+    }
+}

@@ -1,0 +1,146 @@
+//! Doors: which requests may write to the SSD, where its writes are limited.
+//!
+//! What a request's blocks are worth there depends on whose it is and of which [`Kind`]. Of each kind of each tenant's requests a share enters, spread evenly over them: the rest goes past the
+//! SSD. Whoever sees the requests ([`Doors::ask`]) need not know what they are worth, and whoever does sets the shares ([`Doors::open`]).
+
+use seen::Seen;
+use streams::Streams;
+
+mod kind;
+mod seen;
+mod streams;
+
+pub use kind::{KINDS, Kind, SHAPES};
+pub use seen::spread;
+
+/// The share of the requests of each kind that enters, from 0 to 1, by [`Kind::index`].
+pub type Shares = [f64; KINDS];
+
+/// Everything enters.
+pub const OPEN: Shares = [1.0; KINDS];
+
+/// The door of one tenant.
+#[derive(Clone, Debug)]
+struct Door {
+    open: Shares,
+    /// What is left of the shares of the requests so far.
+    rest: Shares,
+    streams: Streams,
+}
+
+impl Default for Door {
+    fn default() -> Self {
+        Self { open: OPEN, rest: [0.0; KINDS], streams: Streams::default() }
+    }
+}
+
+impl Door {
+    /// One more request: does it enter?
+    fn enters(&mut self, kind: Kind) -> bool {
+        let rest = &mut self.rest[kind.index()];
+        *rest += self.open[kind.index()];
+        let enters = *rest >= 1.0;
+        *rest -= f64::from(u8::from(enters));
+        enters
+    }
+}
+
+/// The doors of the tenants of a cache.
+#[derive(Clone, Debug)]
+pub struct Doors {
+    seen: Seen,
+    /// None of a tenant that has asked for nothing yet.
+    tenants: Vec<Option<Box<Door>>>,
+}
+
+impl Doors {
+    /// Doors that are open, around a cache of so many blocks: accesses to as many blocks are remembered, in 4 to 16 bytes for each.
+    pub fn new(cache_blocks: u32) -> Self {
+        Self { seen: Seen::new(cache_blocks), tenants: Vec::new() }
+    }
+
+    /// A tenant's request for blocks with these keys, of which those of neighbours follow each other: of which kind it is, and whether its blocks may be written to the SSD.
+    pub fn ask(
+        &mut self,
+        tenant: usize,
+        write: bool,
+        keys: impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + Clone,
+    ) -> (Kind, bool) {
+        let blocks = keys.len();
+        let levels: usize = keys.clone().map(|key| self.seen.see(key)).sum();
+        let level = (levels + blocks / 2) / blocks.max(1);
+        let (first, last) = (keys.clone().next(), keys.clone().next_back());
+        let door = self.door(tenant);
+        let sequential = match (first, last) {
+            (Some(first), Some(last)) => door.streams.go_on(first, last),
+            _ => false,
+        };
+        let kind = Kind::of(write, blocks, sequential, level);
+        (kind, door.enters(kind))
+    }
+
+    /// So much of a tenant's requests enters from now on.
+    pub fn open(&mut self, tenant: usize, shares: &Shares) {
+        self.door(tenant).open = *shares;
+    }
+
+    /// A tenant has come, or does what it did not do before: all of it enters.
+    pub fn restart(&mut self, tenant: usize) {
+        if let Some(Some(door)) = self.tenants.get_mut(tenant) {
+            (door.open, door.rest) = (OPEN, [0.0; KINDS]);
+        }
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        let doors = self.tenants.iter().flatten().count() * size_of::<Door>();
+        self.seen.memory_bytes() + doors + self.tenants.capacity() * size_of::<Option<Box<Door>>>()
+    }
+
+    fn door(&mut self, tenant: usize) -> &mut Door {
+        if tenant >= self.tenants.len() {
+            self.tenants.resize_with(tenant + 1, || None);
+        }
+        self.tenants[tenant].get_or_insert_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_each_kind_its_share_enters_evenly() {
+        let mut doors = Doors::new(1024);
+        let mut shares = OPEN;
+        // Writes of one block elsewhere, of blocks that are not known: one in four.
+        shares[Kind::of(true, 1, false, 0).index()] = 0.25;
+        doors.open(1, &shares);
+        let mut enters = |tenant, key: u64, blocks: u64| {
+            doors.ask(tenant, true, (0..blocks as usize).map(|at| key + at as u64)).1
+        };
+        let entered: Vec<bool> = (0..8).map(|at| enters(1, at * 1000, 1)).collect();
+        assert_eq!(entered, [false, false, false, true, false, false, false, true]);
+        // Those of two blocks, and another tenant's.
+        assert!((10..20).all(|at| enters(1, at * 1000, 2) && enters(0, at * 1000 + 500, 1)));
+    }
+
+    #[test]
+    fn who_begins_anew_enters() {
+        let mut doors = Doors::new(1024);
+        doors.open(0, &[0.0; KINDS]);
+        assert!(!doors.ask(0, false, [7].into_iter()).1);
+        doors.restart(0);
+        assert!(doors.ask(0, false, [7].into_iter()).1);
+    }
+
+    #[test]
+    fn a_request_that_is_asked_for_again_is_of_another_kind() {
+        let mut doors = Doors::new(1024);
+        let mut kind = || doors.ask(0, false, [40, 41].into_iter()).0;
+        assert_eq!(kind(), Kind::of(false, 2, false, 0));
+        assert_eq!(kind(), Kind::of(false, 2, false, 1));
+        assert_eq!(doors.ask(0, false, [42].into_iter()).0, Kind::of(false, 1, true, 0));
+        assert_eq!(doors.ask(0, false, std::iter::empty()).0, Kind::of(false, 0, false, 0));
+    }
+}
