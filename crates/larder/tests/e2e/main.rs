@@ -5,7 +5,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod agree;
 mod allocators;
 mod api;
 mod cache_failure;
