@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     fn flight(kind: RequestKind, started_ns: u64, missed: bool) -> Flight {
-        let asked = Kind::of(kind == RequestKind::Write, 2, false, 0);
+        let asked = Kind::of(kind == RequestKind::Write, 2, false, 0, false);
         Flight { cookie: 0, started_ns, bytes: 4096, volume: VolumeId(0), kind, missed, asked }
     }
 
@@ -254,7 +254,7 @@ mod tests {
         turn(&mut clocked);
         turn(&mut clocked);
         let shaped = clocked.shaped(TenantId(1)).unwrap();
-        let shape = Kind::of(false, 2, false, 0).shape();
+        let shape = Kind::of(false, 2, false, 0, false).shape();
         let served: Vec<_> = shaped.iter().map(|by| (by[shape].requests, by[shape].total_ns)).collect();
         assert_eq!(served, [(0, 0), (2, 600), (2, 600), (0, 0)]);
         assert_eq!(shaped.iter().flatten().map(|served| served.requests).sum::<u64>(), 4);

@@ -67,7 +67,10 @@ impl Doors {
         keys: impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + Clone,
     ) -> (Kind, bool) {
         let blocks = keys.len();
-        let levels: usize = keys.clone().map(|key| self.seen.see(key)).sum();
+        let seen = keys.clone().map(|key| self.seen.see(key, write));
+        let (levels, written) = seen.fold((0, 0), |(levels, written), (level, is_written)| {
+            (levels + level, written + usize::from(is_written))
+        });
         let level = (levels + blocks / 2) / blocks.max(1);
         let (first, last) = (keys.clone().next(), keys.clone().next_back());
         let door = self.door(tenant);
@@ -75,7 +78,7 @@ impl Doors {
             (Some(first), Some(last)) => door.streams.go_on(first, last),
             _ => false,
         };
-        let kind = Kind::of(write, blocks, sequential, level);
+        let kind = Kind::of(write, blocks, sequential, level, 2 * written > blocks);
         (kind, door.enters(kind))
     }
 
@@ -114,7 +117,7 @@ mod tests {
         let mut doors = Doors::new(1024);
         let mut shares = OPEN;
         // Writes of one block elsewhere, of blocks that are not known: one in four.
-        shares[Kind::of(true, 1, false, 0).index()] = 0.25;
+        shares[Kind::of(true, 1, false, 0, false).index()] = 0.25;
         doors.open(1, &shares);
         let mut enters = |tenant, key: u64, blocks: u64| {
             doors.ask(tenant, true, (0..blocks as usize).map(|at| key + at as u64)).1
@@ -138,9 +141,9 @@ mod tests {
     fn a_request_that_is_asked_for_again_is_of_another_kind() {
         let mut doors = Doors::new(1024);
         let mut kind = || doors.ask(0, false, [40, 41].into_iter()).0;
-        assert_eq!(kind(), Kind::of(false, 2, false, 0));
-        assert_eq!(kind(), Kind::of(false, 2, false, 1));
-        assert_eq!(doors.ask(0, false, [42].into_iter()).0, Kind::of(false, 1, true, 0));
-        assert_eq!(doors.ask(0, false, std::iter::empty()).0, Kind::of(false, 0, false, 0));
+        assert_eq!(kind(), Kind::of(false, 2, false, 0, false));
+        assert_eq!(kind(), Kind::of(false, 2, false, 1, false));
+        assert_eq!(doors.ask(0, false, [42].into_iter()).0, Kind::of(false, 1, true, 0, false));
+        assert_eq!(doors.ask(0, false, std::iter::empty()).0, Kind::of(false, 0, false, 0, false));
     }
 }

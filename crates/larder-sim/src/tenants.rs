@@ -23,6 +23,7 @@ mod arrivals;
 mod batched;
 mod combined;
 mod device;
+mod hindsight;
 mod latency;
 mod lending;
 mod machine;
@@ -37,6 +38,7 @@ mod traffic;
 mod tests;
 
 pub use device::{DeviceSpec, Op, UnknownDevice};
+pub use hindsight::{Hindsight, hindsight};
 pub use plan::{Backing, Caching, Pace, Recorded, RecordedDecision, TenantPlan, TenantsPlan};
 pub use result::{Achieved, DecisionRow, DeviceUse, SsdWritesByCause, TenantResult, TenantsResult};
 pub use run::{TenantsError, simulate_tenants};

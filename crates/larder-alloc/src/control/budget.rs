@@ -34,7 +34,7 @@ const AHEAD: f64 = 0.05;
 const EARLY: f64 = 2.0;
 
 /// The same in the first period. The cache is empty then, and the sooner a block is in it, the longer it serves.
-const EARLY_COLD: f64 = 3.0;
+const EARLY_COLD: f64 = 4.0;
 
 /// How a budget is kept.
 ///
@@ -222,10 +222,10 @@ mod tests {
         let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
         assert_eq!(
             (pace.room(0.0), pace.room(10.0), pace.room(70.0), pace.period_end()),
-            (50, 350, 1000, 100.0)
+            (50, 450, 1000, 100.0)
         );
         pace.written(300.0);
-        assert_eq!((pace.room(5.0), pace.open(5.0), pace.room(10.0), pace.room(70.0)), (0, false, 50, 700));
+        assert_eq!((pace.room(5.0), pace.open(5.0), pace.room(10.0), pace.room(70.0)), (0, false, 150, 700));
         pace.turn(100.0);
         // The cache is no longer cold.
         assert_eq!((pace.room(100.0), pace.room(110.0), pace.period_end()), (50, 250, 200.0));
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn what_is_behind_raises_the_rate_and_what_is_ahead_lowers_it() {
         let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
-        assert_eq!((pace.rate(0.0, 10.0), pace.rate(50.0, 10.0)), (30.0, 60.0));
+        assert_eq!((pace.rate(0.0, 10.0), pace.rate(50.0, 10.0)), (40.0, 80.0));
         pace.turn(100.0);
         pace.began = 0.0;
         assert_eq!((pace.rate(0.0, 10.0), pace.rate(50.0, 10.0)), (20.0, 40.0));

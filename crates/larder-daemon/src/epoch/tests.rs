@@ -36,7 +36,7 @@ fn eci(cache_blocks: u32, quotas: &[Option<u32>]) -> EpochLoop {
 }
 
 fn access(tenant: usize, op: Op, block: u64) -> Access {
-    let asked = Kind::of(op == Op::Write, 1, false, 0);
+    let asked = Kind::of(op == Op::Write, 1, false, 0, false);
     Access { tenant, volume: 0, op, offset: block * BLOCK, len: BLOCK, asked, seconds: 0.0 }
 }
 

@@ -8,38 +8,46 @@ const SIZES: usize = 8;
 /// Sizes, each of requests that go on where another one ended and of those that do not: what devices take depends on that.
 pub const SHAPES: usize = SIZES * 2;
 
-/// Kinds of requests.
-pub const KINDS: usize = 2 * SHAPES * LEVELS;
+/// What was done to a block lately: nothing, or so many accesses, of which the last was a read or a write.
+const HISTORIES: usize = 1 + 2 * (LEVELS - 1);
 
-/// What a request is like: a read or a write, of about so many blocks, that goes on where another one ended or not, of blocks that were accessed so often lately.
+/// Kinds of requests.
+pub const KINDS: usize = 2 * SHAPES * HISTORIES;
+
+/// What a request is like: a read or a write, of about so many blocks, that goes on where another one ended or not, of blocks that were accessed so often lately, and read or written last:
+/// a read after a write, say. What is written again and again is hardly ever read; what was read before it was written often is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
     write: bool,
     size: u8,
     sequential: bool,
-    level: u8,
+    history: u8,
 }
 
 impl Kind {
-    /// Of a request of so many blocks, which were accessed that often lately: 0 for never, n for up to 2ⁿ - 1 times, 5 for more than 15 times.
-    pub fn of(write: bool, blocks: usize, sequential: bool, level: usize) -> Self {
+    /// Of a request of so many blocks, which were accessed that often lately: 0 for never, n for up to 2ⁿ - 1 times, 4 for more than 7 times. `written`: by a write last.
+    pub fn of(write: bool, blocks: usize, sequential: bool, level: usize, written: bool) -> Self {
         let size = blocks.max(1).next_power_of_two().trailing_zeros().min(SIZES as u32 - 1);
-        Self { write, size: size as u8, sequential, level: level.min(LEVELS - 1) as u8 }
+        let history = match level.min(LEVELS - 1) {
+            0 => 0,
+            level => 2 * level - usize::from(written),
+        };
+        Self { write, size: size as u8, sequential, history: history as u8 }
     }
 
     /// All kinds, in the order of their indices.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..KINDS).map(|at| Self {
             write: at >= KINDS / 2,
-            size: (at / LEVELS / 2 % SIZES) as u8,
-            sequential: at / LEVELS % 2 == 1,
-            level: (at % LEVELS) as u8,
+            size: (at / HISTORIES / 2 % SIZES) as u8,
+            sequential: at / HISTORIES % 2 == 1,
+            history: (at % HISTORIES) as u8,
         })
     }
 
     /// Its number, below [`KINDS`].
     pub fn index(self) -> usize {
-        (usize::from(self.write) * SHAPES + self.shape()) * LEVELS + usize::from(self.level)
+        (usize::from(self.write) * SHAPES + self.shape()) * HISTORIES + usize::from(self.history)
     }
 
     /// The number of its size and whether it goes on, below [`SHAPES`].
@@ -65,7 +73,14 @@ mod tests {
     #[test]
     fn kinds_have_their_numbers() {
         assert!(Kind::all().map(Kind::index).eq(0..KINDS));
-        let blocks = |blocks| Kind::of(true, blocks, false, 0).blocks();
+        let blocks = |blocks| Kind::of(true, blocks, false, 0, false).blocks();
         assert_eq!([1, 2, 3, 4, 5, 64, 65, 5000].map(blocks), [1, 2, 4, 4, 8, 64, 128, 128]);
+    }
+
+    #[test]
+    fn what_was_read_last_is_told_from_what_was_written() {
+        let of = |level, written| Kind::of(true, 1, false, level, written).history;
+        assert_eq!([of(0, false), of(0, true), of(1, true), of(1, false), of(2, true)], [0, 0, 1, 2, 3]);
+        assert_eq!([of(4, false), of(9, false), of(9, true)], [8, 8, 7]);
     }
 }

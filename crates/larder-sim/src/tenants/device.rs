@@ -188,7 +188,7 @@ pub enum Op {
 }
 
 /// Bytes that one server takes of an operation: larger ones are spread over several disks, or chips.
-const STRIPE: u64 = 64 << 10;
+pub(super) const STRIPE: u64 = 64 << 10;
 
 /// Ends of operations that are remembered: streams that are told from random accesses.
 const STREAMS: usize = 32;
@@ -199,8 +199,7 @@ pub(super) struct Device {
     spec: DeviceSpec,
     /// When each server is free.
     free: BinaryHeap<Reverse<u64>>,
-    ends: [u64; STREAMS],
-    next_end: usize,
+    streams: Streams,
     operations: u64,
     busy_ns: u64,
 }
@@ -208,12 +207,12 @@ pub(super) struct Device {
 impl Device {
     pub(super) fn new(spec: DeviceSpec) -> Self {
         let free = (0..spec.parallel).map(|_| Reverse(0)).collect();
-        Self { spec, free, ends: [u64::MAX; STREAMS], next_end: 0, operations: 0, busy_ns: 0 }
+        Self { spec, free, streams: Streams::default(), operations: 0, busy_ns: 0 }
     }
 
     /// An operation comes at `now`: when it is done. Its place is that of its first block on the device, its length in blocks.
     pub(super) fn submit(&mut self, now: u64, op: Op, place: u64, blocks: u64, block_bytes: u64) -> u64 {
-        let sequential = self.continues(place, blocks);
+        let sequential = self.streams.go_on(place, blocks);
         self.operations += 1;
         let (mut left, mut done) = (blocks * block_bytes, now);
         loop {
@@ -245,8 +244,24 @@ impl Device {
         let capacity = now.max(1) as f64 * f64::from(self.spec.parallel);
         (self.busy_ns as f64 / capacity).min(1.0)
     }
+}
 
-    fn continues(&mut self, place: u64, blocks: u64) -> bool {
+/// Where the last operations ended.
+#[derive(Clone, Debug)]
+pub(super) struct Streams {
+    ends: [u64; STREAMS],
+    next: usize,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self { ends: [u64::MAX; STREAMS], next: 0 }
+    }
+}
+
+impl Streams {
+    /// An operation on so many blocks from `place` on: does it go on where one of the last ones ended?
+    pub(super) fn go_on(&mut self, place: u64, blocks: u64) -> bool {
         let end = place.wrapping_add(blocks);
         match self.ends.iter().position(|&known| known == place) {
             Some(stream) => {
@@ -254,8 +269,8 @@ impl Device {
                 true
             }
             None => {
-                self.ends[self.next_end] = end;
-                self.next_end = (self.next_end + 1) % STREAMS;
+                self.ends[self.next] = end;
+                self.next = (self.next + 1) % STREAMS;
                 false
             }
         }
@@ -293,12 +308,10 @@ mod tests {
         let mut device = Device::new(SLOW);
         let mut time = |place, blocks| {
             let now = 1 << 40;
-            let mut fresh = Device { free: (0..2).map(|_| Reverse(0)).collect(), ..Device::new(SLOW) };
-            std::mem::swap(&mut fresh.ends, &mut device.ends);
-            std::mem::swap(&mut fresh.next_end, &mut device.next_end);
+            let mut fresh = Device::new(SLOW);
+            std::mem::swap(&mut fresh.streams, &mut device.streams);
             let took = fresh.submit(now, Op::Read, place, blocks, 4096) - now;
-            std::mem::swap(&mut fresh.ends, &mut device.ends);
-            std::mem::swap(&mut fresh.next_end, &mut device.next_end);
+            std::mem::swap(&mut fresh.streams, &mut device.streams);
             took / 1000
         };
         assert_eq!(

@@ -32,6 +32,7 @@ mod serve;
 mod setup;
 
 pub use check::TenantsError;
+pub(super) use check::check;
 
 /// Requests between two calls of `progress`.
 const PROGRESS: u64 = 4096;
@@ -45,7 +46,7 @@ pub fn simulate_tenants<S: Source, F: Fn() -> Result<S, S::Error>>(
     sources: &[F],
     mut progress: impl FnMut(Progress),
 ) -> Result<TenantsResult, TenantsError<S::Error>> {
-    check::check(plan, sources.len())?;
+    check(plan, sources.len())?;
     let mut run = Run::new(plan, sources)?;
     let began = cpu();
     run.all(sources, &mut progress)?;

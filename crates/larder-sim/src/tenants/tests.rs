@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use larder_alloc::control::WriteBudget;
 use larder_alloc::{ConfiguredPolicy, NAMES, WritePolicy};
-use larder_trace::{Request, RequestKind};
+use larder_trace::{GeneratorSpec, Request, RequestKind};
 use proptest::prelude::*;
 
 use super::*;
@@ -51,6 +51,12 @@ fn run(plan: &TenantsPlan, traces: &[Vec<Request>]) -> TenantsResult {
     TenantsResult { cpu_seconds: 0.0, control_cpu_seconds: 0.0, ..result }
 }
 
+fn in_hindsight(plan: &TenantsPlan, traces: &[Vec<Request>]) -> Hindsight {
+    let sources: Vec<_> =
+        traces.iter().map(|trace| move || Ok::<_, Infallible>(Requests(trace.clone().into_iter()))).collect();
+    hindsight(plan, &sources).expect("it can be read")
+}
+
 #[test]
 fn latencies_by_hand() {
     let mut plan = plan(&["a"], "static", 2);
@@ -68,6 +74,42 @@ fn latencies_by_hand() {
     plan.tenants[0].write_policy = ConfiguredPolicy::Fixed(WritePolicy::WriteThrough);
     let through = run(&plan, &[trace("R1 R1 W2 R2 R3 R4 R3")]);
     assert_eq!((through.tenants[0].mean_write_latency, through.tenants[0].backing_writes), (10.0, 1));
+}
+
+#[test]
+fn hindsight_by_hand() {
+    let mut plan = plan(&["a"], "static", 2);
+    (plan.ssd, plan.backing) = (slow(1), slow(10));
+    // The stretches: a write that is read twice saves 27 s, a block that is read again 9 s, a write that is never read 9 s.
+    let requests = trace("W1 R1 R2 R1 W1 D1 R2 R3");
+    let hindsight = in_hindsight(&plan, std::slice::from_ref(&requests));
+    assert_eq!(hindsight.requests, 7);
+    let seconds = |writes| hindsight.mean_latency(writes) * 7.0;
+    let expected = [70.0, 70.0 - 27.0, 70.0 - 36.0, 70.0 - 45.0, 25.0];
+    assert!((0..).zip(expected).all(|(writes, expected)| (seconds(writes) - expected).abs() < 1e-9));
+    assert!((seconds(1000) - 25.0).abs() < 1e-9);
+    // What comes after the end does not count, also of a trace that begins anew for ever.
+    (plan.duration_seconds, plan.tenants[0].repeat) = (Some(60.0), true);
+    let short = in_hindsight(&plan, &[requests]);
+    assert_eq!((short.requests, (short.mean_latency(0) * 3.0).round()), (3, 30.0));
+}
+
+#[test]
+fn no_allocator_is_better_than_hindsight() {
+    let zipf = |seed: u64, read: f64| {
+        let spec = format!("zipf:theta=0.9,blocks=2000,requests=20000,read={read},interval=1ms,seed={seed}");
+        spec.parse::<GeneratorSpec>().expect("a generator").open().collect::<Vec<_>>()
+    };
+    let traces = [zipf(1, 0.9), zipf(2, 0.3)];
+    for allocator in NAMES {
+        let mut plan = plan(&["a", "b"], allocator, 2000);
+        plan.caching.epoch_seconds = Some(2.0);
+        let hindsight = in_hindsight(&plan, &traces);
+        let total = run(&plan, &traces).total;
+        let least = hindsight.mean_latency(total.ssd_writes.total);
+        assert!(total.ssd_writes.total > 0, "{allocator}");
+        assert!(least <= total.mean_latency && least > 0.0, "{allocator}: {least} s, {total:?}");
+    }
 }
 
 #[test]

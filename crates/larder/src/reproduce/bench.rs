@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use larder_sim::tenants::{TenantsPlan, TenantsResult};
+use larder_sim::tenants::{Hindsight, TenantsPlan, TenantsResult};
 use larder_sim::{BlockSize, Futures, Source, Summary};
 use larder_trace::{Request, RequestKind};
 
@@ -11,7 +11,7 @@ use super::common::Common;
 use crate::input::{Input, TraceName};
 use crate::metered::{self, Requests};
 use crate::problem::Problem;
-use crate::simulate::tenants::{Job, Opener, run_all};
+use crate::simulate::tenants::{Job, Opener, in_hindsight, run_all};
 
 /// Requests read at a time.
 const READ: usize = 1 << 16;
@@ -59,6 +59,12 @@ impl<'a> Bench<'a> {
         let jobs: Vec<_> =
             plans.into_iter().zip(&sources).map(|(plan, sources)| Job { plan, sources }).collect();
         run_all(&jobs, self.common.threads, None, self.common.quiet)
+    }
+
+    /// What any cache could bring at best where this is simulated.
+    pub fn hindsight(&self, trial: Trial) -> Result<Hindsight, Problem> {
+        let sources: Vec<_> = trial.traces.into_iter().map(Opener::Held).collect();
+        in_hindsight(&Job { plan: trial.plan, sources: &sources })
     }
 }
 

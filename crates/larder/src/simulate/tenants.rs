@@ -32,7 +32,7 @@ pub use options::{
     Arrivals, Asked, DEFAULT_ALLOCATOR, Division, Machine, OF_LIKE, TENANTS, of_a_run, where_it_fits,
 };
 pub use report::busy;
-pub use runs::{Job, all as run_all};
+pub use runs::{Job, all as run_all, in_hindsight};
 pub use scenario::read as read_scenarios;
 pub use sources::{Opener, openers};
 pub use workload::{Surveyed, Workload, survey, workloads};

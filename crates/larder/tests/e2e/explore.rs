@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::common::daemon::{Larder, count, larder, tenant};
 use crate::common::http::{Reply, ask_unix};
 use crate::common::nbd::Client;
+use crate::common::nbdkit::nbdkit;
 use crate::common::process::run;
 use crate::common::setup::{BLOCK, MIB, Setup};
 use crate::common::traffic::Traffic;
@@ -53,7 +54,12 @@ fn number(value: &Value, key: &str) -> f64 {
 fn what_another_size_would_bring_is_told_and_changes_nothing() {
     // Room for one of the two, and a bit.
     let setup = Setup::in_memory("4MiB").control("epoch = \"1s\"\nmin_blocks = 16").api("");
-    let setup = setup.tenant("a", "").volume("a0", 16 * MIB).tenant("b", "").volume("b0", 16 * MIB);
+    // Backings that take longer than the cache, however busy the machine is: what is missed has to cost more than what is hit.
+    let disks = ["a", "b"].map(|name| {
+        nbdkit(&setup, &format!("{name}-disk"), &["--filter=delay", "memory", "16M", "rdelay=1ms"])
+    });
+    let setup =
+        setup.tenant("a", "").volume_on("a0", &disks[0].1).tenant("b", "").volume_on("b0", &disks[1].1);
     let daemon = setup.tenant("idle", "").volume("c0", 16 * MIB).start();
     let nothing_yet = refused(&daemon, &["what-if", "a", "1MiB"]);
     assert!(nothing_yet.contains("did nothing") && nothing_yet.contains("help: ask again"), "{nothing_yet}");

@@ -63,7 +63,7 @@ pub enum TenantsError<E> {
 }
 
 /// Refuse what cannot be run.
-pub(super) fn check<E>(plan: &TenantsPlan, sources: usize) -> Result<(), TenantsError<E>> {
+pub(in super::super) fn check<E>(plan: &TenantsPlan, sources: usize) -> Result<(), TenantsError<E>> {
     let tenants = &plan.tenants;
     if tenants.is_empty() {
         return Err(TenantsError::NoTenant);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use larder_alloc::control::WriteBudget;
-use larder_sim::tenants::{Caching, TenantsResult};
+use larder_sim::tenants::{Caching, Hindsight, TenantsPlan, TenantsResult};
 
 use crate::problem::Problem;
 use crate::reproduce::bench::{Bench, Held, Trial, footprint_blocks};
@@ -48,6 +48,8 @@ pub struct Row {
 pub struct Budgeted {
     /// Bytes that may be written to the SSD during the run.
     pub budget_bytes: f64,
+    /// The least mean latency that any cache could bring with it, in seconds.
+    pub least_latency: f64,
     /// The run.
     pub run: TenantsResult,
 }
@@ -77,6 +79,7 @@ struct Place<'a> {
     traces: Vec<Held>,
     footprint_bytes: u64,
     cache_bytes: u64,
+    hindsight: Arc<Hindsight>,
 }
 
 /// All rows, in the order of the scenarios and of the sizes.
@@ -87,7 +90,7 @@ pub fn find(
 ) -> Result<Vec<Row>, Problem> {
     let mut places = Vec::new();
     for workload in workloads {
-        places.extend(places_of(bench, workload)?);
+        places.extend(places_of(bench, setting, workload)?);
     }
     let trials = |place: &Place<'_>| {
         let trials = setting.allocators.iter().map(|allocator| place.trial(setting, allocator, None));
@@ -101,8 +104,13 @@ pub fn find(
         places[at / 2].trial(setting, larder_alloc::Larder::NAME, Some(budget))
     });
     let held = bench.run(held.collect())?;
-    let mut held =
-        held.into_iter().zip(budgets).map(|(run, budget)| Budgeted { budget_bytes: budget.bytes, run });
+    let mut held = held.into_iter().zip(budgets).enumerate().map(|(at, (run, budget))| Budgeted {
+        budget_bytes: budget.bytes,
+        least_latency: places[at / 2]
+            .hindsight
+            .mean_latency((budget.bytes / f64::from(run.block_bytes)) as u64),
+        run,
+    });
     let rows = places.iter().zip(free).map_while(|(place, runs)| {
         let (as_eci, below_centaur) = (held.next()?, held.next()?);
         Some(place.row(runs.to_vec(), as_eci, below_centaur))
@@ -110,19 +118,33 @@ pub fn find(
     Ok(rows.collect())
 }
 
-fn places_of<'a>(bench: &mut Bench<'_>, workload: &'a Workload) -> Result<Vec<Place<'a>>, Problem> {
+fn places_of<'a>(
+    bench: &mut Bench<'_>,
+    setting: Setting<'_>,
+    workload: &'a Workload,
+) -> Result<Vec<Place<'a>>, Problem> {
     let traces = workload.tenants.iter().map(|tenant| bench.trace(&tenant.trace));
     let traces = traces.collect::<Result<Vec<_>, _>>()?;
     let block = workload.block.unwrap_or(FOOTPRINT_BLOCK);
     let footprint = footprint_blocks(&traces, block)?;
     let bytes = u64::from(block.bytes());
+    let plan = plan_of(setting, workload, larder_alloc::Larder::NAME, 0);
+    let hindsight = Arc::new(bench.hindsight(Trial { plan, traces: traces.clone() })?);
     let place = |blocks| Place {
         workload,
-        traces: traces.iter().map(Arc::clone).collect(),
+        traces: traces.clone(),
         footprint_bytes: footprint * bytes,
         cache_bytes: blocks * bytes,
+        hindsight: Arc::clone(&hindsight),
     };
     Ok(size::resolve(&workload.sizes, block, footprint)?.into_iter().map(place).collect())
+}
+
+fn plan_of(setting: Setting<'_>, workload: &Workload, allocator: &str, cache_bytes: u64) -> TenantsPlan {
+    let caching = Caching { block: workload.block, epoch_seconds: workload.epoch, ..Caching::default() };
+    let plain = Plain { limit: setting.common.limit(), seed: SEED, caching };
+    let machine = setting.common.machine();
+    plan(workload, &Arrivals::default(), &machine, allocator, cache_bytes, plain)
 }
 
 /// What ECI-Cache wrote, and a share of what Centaur wrote, each over its whole run.
@@ -138,14 +160,8 @@ fn budgets(runs: &[TenantsResult]) -> [WriteBudget; 2] {
 
 impl Place<'_> {
     fn trial(&self, setting: Setting<'_>, allocator: &str, budget: Option<WriteBudget>) -> Trial {
-        let caching =
-            Caching { block: self.workload.block, epoch_seconds: self.workload.epoch, ..Caching::default() };
-        let plain = Plain { limit: setting.common.limit(), seed: SEED, caching };
-        let machine = setting.common.machine();
-        let mut plan =
-            plan(self.workload, &Arrivals::default(), &machine, allocator, self.cache_bytes, plain);
-        plan.budget = budget;
-        Trial { plan, traces: self.traces.clone() }
+        let plan = plan_of(setting, self.workload, allocator, self.cache_bytes);
+        Trial { plan: TenantsPlan { budget, ..plan }, traces: self.traces.clone() }
     }
 
     fn row(&self, runs: Vec<TenantsResult>, as_eci: Budgeted, below_centaur: Budgeted) -> Row {

@@ -76,6 +76,7 @@ fn budgets(rows: &[Row], verdicts: &[Verdicts]) -> Sheet {
         "centaur,\nwritten",
         "larder,\nms",
         "budget\nused",
+        "at best,\nms",
         "(c)",
     ];
     let caption = format!(
@@ -85,8 +86,9 @@ fn budgets(rows: &[Row], verdicts: &[Verdicts]) -> Sheet {
     let mut sheet = Sheet::new(caption, 1, headings);
     for (at, (row, verdicts)) in rows.iter().zip(verdicts).enumerate() {
         let eci = beside(row.of(larder_alloc::Eci::NAME), &row.as_eci, verdicts.below_eci);
-        let centaur =
+        let [latency, bytes, own, used, answer] =
             beside(row.of(larder_alloc::Centaur::NAME), &row.below_centaur, verdicts.no_worse_than_centaur);
+        let centaur = [latency, bytes, own, used, milliseconds(row.below_centaur.least_latency), answer];
         sheet.row(head(rows, at).into_iter().chain(eci).chain(centaur));
     }
     sheet
@@ -168,7 +170,7 @@ fn run(run: &TenantsResult) -> Value {
 }
 
 fn budgeted(own: &Budgeted) -> Value {
-    json!({ "budget_bytes": own.budget_bytes, "budget_used": own.used(), "run": run(&own.run) })
+    json!({ "budget_bytes": own.budget_bytes, "budget_used": own.used(), "least_latency_seconds": own.least_latency, "run": run(&own.run) })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::thread;
 
 use larder_daemon::units::HumanSize;
 use larder_sim::Progress;
-use larder_sim::tenants::{TenantsError, TenantsPlan, TenantsResult, simulate_tenants};
+use larder_sim::tenants::{Hindsight, TenantsError, TenantsPlan, TenantsResult, hindsight, simulate_tenants};
 use larder_trace::TraceError;
 
 use super::sources::Opener;
@@ -64,6 +64,12 @@ fn one(job: &Job<'_>, done: &AtomicU64, bar: &Bar) -> Result<TenantsResult, Prob
         bar.tell(Progress { requests: done.fetch_add(more, Ordering::Relaxed) + more });
     };
     simulate_tenants(&job.plan, &sources, told).map_err(|error| problem(error, &job.plan))
+}
+
+/// What any cache could bring at best.
+pub fn in_hindsight(job: &Job<'_>) -> Result<Hindsight, Problem> {
+    let sources: Vec<_> = job.sources.iter().map(|source| || source.open()).collect();
+    hindsight(&job.plan, &sources).map_err(|error| problem(error, &job.plan))
 }
 
 fn problem(error: TenantsError<TraceError>, plan: &TenantsPlan) -> Problem {

@@ -54,7 +54,7 @@ fn ages_double() {
 fn only_write_back_saves_a_write_at_once() {
     let worth = |write| {
         let mut ledger = Ledger::new(1.0, 0.0);
-        let kind = Kind::of(true, 2, false, 0);
+        let kind = Kind::of(true, 2, false, 0, false);
         ledger.observe(kind, [1, 2].into_iter(), 0.0);
         ledger.served(kind, ServedBy::BackingWrite, 2, NOMINAL.backing_write);
         ledger.value(1.0, 100.0, write, &NOMINAL);
@@ -67,7 +67,7 @@ fn only_write_back_saves_a_write_at_once() {
 #[test]
 fn a_block_that_is_read_again_and_again_is_worth_more_than_one_that_is_written_anew() {
     let mut ledger = Ledger::new(0.25, 0.0);
-    let (read, write) = (Kind::of(false, 1, false, 1), Kind::of(true, 1, false, 1));
+    let (read, write) = (Kind::of(false, 1, false, 1, false), Kind::of(true, 1, false, 1, false));
     for second in 1..200u64 {
         for key in 0..10 {
             ledger.observe(read, [key].into_iter(), second as f64);
@@ -83,7 +83,7 @@ fn a_block_that_is_read_again_and_again_is_worth_more_than_one_that_is_written_a
 #[test]
 fn the_sample_is_bounded_and_stands_for_all() {
     let mut ledger = Ledger::new(0.25, 0.0);
-    let read = Kind::of(false, 1, false, 0);
+    let read = Kind::of(false, 1, false, 0, false);
     for at in 0..200_000u64 {
         ledger.observe(read, [at % 100_000].into_iter(), at as f64 / 1e4);
     }
@@ -96,7 +96,7 @@ fn the_sample_is_bounded_and_stands_for_all() {
 #[test]
 fn what_was_served_elsewhere_counts_like_what_was_seen() {
     let (kind, mut one, mut other) =
-        (Kind::of(true, 2, false, 0), Ledger::new(1.0, 0.0), Ledger::new(1.0, 0.0));
+        (Kind::of(true, 2, false, 0, false), Ledger::new(1.0, 0.0), Ledger::new(1.0, 0.0));
     let mut offers = Offers::default();
     for _ in 0..5 {
         one.served(kind, ServedBy::BackingWrite, 2, 0.5);
@@ -116,7 +116,7 @@ fn what_was_served_elsewhere_counts_like_what_was_seen() {
 #[test]
 fn a_request_that_is_heard_of_late_does_not_count_back() {
     let mut ledger = Ledger::new(1.0, 0.0);
-    let read = Kind::of(false, 1, false, 0);
+    let read = Kind::of(false, 1, false, 0, false);
     ledger.observe(read, [1].into_iter(), 0.0);
     ledger.value(10.0, 100.0, WritePolicy::WriteBack, &NOMINAL);
     ledger.observe(read, [1].into_iter(), 9.0);
