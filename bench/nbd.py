@@ -183,6 +183,7 @@ def main():
     parser.add_argument("--scenes", nargs="+", choices=["disk", "tmpfs"], default=["disk", "tmpfs"])
     parser.add_argument("--disk", default="target", help="a folder on the disk to measure")
     options = parser.parse_args()
+    os.makedirs(options.disk, exist_ok=True)
     all_hits = True
     for name in options.scenes:
         folder = tempfile.mkdtemp(prefix="larder-bench-", dir=options.disk if name == "disk" else "/dev/shm")

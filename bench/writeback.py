@@ -144,6 +144,7 @@ def main():
     parser.add_argument("--scenes", nargs="+", choices=SCENES, default=list(SCENES))
     parser.add_argument("--disk", default="target", help="a folder on the disk to measure")
     options = parser.parse_args()
+    os.makedirs(options.disk, exist_ok=True)
     for name in options.scenes:
         folder = tempfile.mkdtemp(prefix="larder-bench-", dir=os.path.abspath(options.disk))
         try:

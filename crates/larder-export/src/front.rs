@@ -150,6 +150,11 @@ impl Frontend for Exports {
         self.vhost.has_news()
     }
 
+    #[inline]
+    fn wants_turn(&self) -> bool {
+        self.vhost.wants_turn()
+    }
+
     fn before_sleep(&mut self, cx: &mut Context) -> bool {
         self.vhost.before_sleep(cx)
     }

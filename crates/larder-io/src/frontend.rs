@@ -44,6 +44,13 @@ pub trait Frontend: Send + 'static {
         false
     }
 
+    /// Something was given back, in this turn, to guests that share memory and may have asked for more by now: the rest of what has ended waits for the next turn, so that
+    /// devices get new requests before all of a batch has been given back. Otherwise all requests under way would move as one, and devices rest meanwhile.
+    #[inline]
+    fn wants_turn(&self) -> bool {
+        false
+    }
+
     /// The reactor is about to sleep: ask for an event for everything that [`Frontend::has_news`] would see, then look once more.
     /// True where something has come: the reactor stays awake.
     fn before_sleep(&mut self, _cx: &mut Context) -> bool {

@@ -19,4 +19,6 @@ mod stop_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod turn_tests;
+#[cfg(test)]
 mod volume_tests;

@@ -151,6 +151,8 @@ pub(super) struct Device {
     /// Of data of requests in the engine.
     bytes: usize,
     requests: u32,
+    /// A queue waits for memory.
+    short: bool,
 }
 
 impl Device {
@@ -176,6 +178,7 @@ impl Device {
             hurt: Cell::new(false),
             bytes: 0,
             requests: 0,
+            short: false,
         }
     }
 
@@ -284,6 +287,7 @@ impl Device {
         let Some(ring) = self.ring(number) else { return Ok(Step::Nothing) };
         if busy && full {
             ring.short = true;
+            self.short = true;
             return Ok(Step::Later);
         }
         let Some(head) = ring.take()? else { return Ok(Step::Nothing) };
@@ -328,6 +332,7 @@ impl Device {
             (true, _) => match cx.buffer(bytes) {
                 Some(buffer) => Some(buffer),
                 None => {
+                    self.short = true;
                     if let Some(ring) = self.ring(place.ring) {
                         ring.short = true;
                         ring.put_back(place.head);
@@ -393,16 +398,22 @@ impl Device {
         let given = self.give_back(number, head, &memory, status, ending, written);
         self.judge(shared, given);
         // Memory is free again, for all of its queues.
-        let waiting: Vec<u16> = match self.bytes < BYTES_PER_DEVICE {
-            true => self.rings().filter(|(_, ring)| ring.short).map(|(number, _)| number).collect(),
-            false => Vec::new(),
-        };
-        for number in waiting.into_iter().chain([number]) {
-            if let Some(ring) = self.ring(number) {
-                ring.short = false;
-            }
-            self.wake(shared, number);
+        if self.short && self.bytes < BYTES_PER_DEVICE {
+            self.short = false;
+            let short: Vec<u16> =
+                self.rings().filter(|(_, ring)| ring.short).map(|(number, _)| number).collect();
+            short.into_iter().for_each(|number| self.go_on(shared, number));
         }
+        self.go_on(shared, number);
+    }
+
+    /// A queue may find memory again.
+    #[inline]
+    fn go_on(&mut self, shared: &mut Shared, number: u16) {
+        if let Some(ring) = self.ring(number) {
+            ring.short = false;
+        }
+        self.wake(shared, number);
     }
 
     fn tell_id(&self, into: &[Segment], memory: &Memory) -> bool {

@@ -104,6 +104,8 @@ pub struct VhostFrontend {
     shared: Shared,
     /// Connections there were.
     sessions: u64,
+    /// Requests were given back since the queues were looked at.
+    given_back: bool,
     stopping: bool,
     /// Who has the listeners when this stops.
     heir: Option<Heir>,
@@ -113,7 +115,15 @@ impl VhostFrontend {
     /// The devices of the reactor with this handle.
     pub fn new(reactor: Handle<ExportCommand>, volumes: Vec<VhostVolume>) -> Self {
         let devices = volumes.into_iter().enumerate().map(|(index, volume)| volume.device(index)).collect();
-        Self { reactor, devices, shared: Shared::new(), sessions: 0, stopping: false, heir: None }
+        Self {
+            reactor,
+            devices,
+            shared: Shared::new(),
+            sessions: 0,
+            given_back: false,
+            stopping: false,
+            heir: None,
+        }
     }
 
     /// Leave the listeners to this heir when it stops. Hypervisors connect again.
@@ -319,10 +329,12 @@ impl Frontend for VhostFrontend {
             return buffer.into_iter().for_each(|buffer| cx.recycle(buffer));
         };
         device.completed(cx, &mut self.shared, request, result, buffer);
+        self.given_back = true;
     }
 
     #[inline]
     fn end_of_batch(&mut self, cx: &mut Context) {
+        self.given_back = false;
         if self.shared.awake.is_empty() {
             return;
         }
@@ -384,6 +396,11 @@ impl Frontend for VhostFrontend {
     #[inline]
     fn has_news(&self) -> bool {
         self.shared.awake.iter().any(|&(device, ring)| self.devices[device].has_news(ring))
+    }
+
+    #[inline]
+    fn wants_turn(&self) -> bool {
+        self.given_back
     }
 
     fn before_sleep(&mut self, _cx: &mut Context) -> bool {

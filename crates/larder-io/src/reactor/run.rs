@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// Completions handled in one turn.
 const COMPLETIONS_PER_TURN: usize = 256;
+/// Completions after which what came of them is handed on, and a frontend may have its turn: fewer take more system calls, with more the device rests.
+pub(super) const COMPLETIONS_AT_ONCE: usize = 4;
 /// Replies, events and inline completions handed on in one turn.
 const DELIVERIES_PER_TURN: usize = 4096;
 /// Blocks that a shrinking tenant gives up in one turn, so that guests never wait for it.
@@ -46,6 +48,8 @@ pub(super) struct Reactor<F: Frontend> {
     next_tick: Instant,
     completions: Vec<Completion>,
     pub trim_due: bool,
+    /// The frontend had its turn before all that has ended was handled.
+    cut_short: bool,
     pub swap: Swap,
     pub volumes: Volumes,
 }
@@ -66,6 +70,7 @@ impl<F: Frontend> Reactor<F> {
             next_tick: began + TICK,
             completions: Vec::with_capacity(COMPLETIONS_PER_TURN),
             trim_due: false,
+            cut_short: false,
             swap: Swap::default(),
             volumes: Volumes::default(),
         }
@@ -151,11 +156,22 @@ impl<F: Frontend> Reactor<F> {
         driver.act(lane);
     }
 
+    /// Handle what has ended, and hand on what comes of it.
     fn handle_completions(&mut self) {
         let mut completions = std::mem::take(&mut self.completions);
-        self.cx.lane.ring.collect(&mut completions, COMPLETIONS_PER_TURN);
-        for completion in completions.drain(..) {
-            self.handle(completion);
+        let mut left = COMPLETIONS_PER_TURN;
+        self.cut_short = false;
+        while left > 0 && !self.cut_short {
+            self.cx.lane.ring.collect(&mut completions, COMPLETIONS_AT_ONCE.min(left));
+            if completions.is_empty() {
+                break;
+            }
+            left -= completions.len();
+            for completion in completions.drain(..) {
+                self.handle(completion);
+            }
+            self.deliver();
+            self.cut_short = self.frontend.wants_turn();
         }
         self.completions = completions;
     }
@@ -245,6 +261,7 @@ impl<F: Frontend> Reactor<F> {
 
     fn has_work(&self) -> bool {
         self.trim_due
+            || self.cut_short
             || !self.cx.events.is_empty()
             || self.cx.driver.has_work()
             || self.inbox.waker().is_pending()
