@@ -80,7 +80,8 @@ fn budgets(rows: &[Row], verdicts: &[Verdicts]) -> Sheet {
         "(c)",
     ];
     let caption = format!(
-        "larder under budgets: (b) with all that eci wrote to the SSD, (c) with {} of what centaur wrote; and how much of the budget it used.",
+        "larder under budgets: (b) with all that eci wrote to the SSD, (c) with {} of what centaur wrote; and how much of the budget it used. At best: the least \
+         that any cache could bring with the budget of (c), had it known all requests beforehand, with room for everything and nobody waiting.",
         short(SHARE_OF_CENTAUR)
     );
     let mut sheet = Sheet::new(caption, 1, headings);
