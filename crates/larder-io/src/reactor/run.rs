@@ -82,8 +82,9 @@ impl<F: Frontend> Reactor<F> {
         self.frontend.start(&mut self.cx);
         loop {
             self.read_mail();
-            self.handle_completions();
-            self.deliver();
+            let mut deliveries = DELIVERIES_PER_TURN;
+            self.handle_completions(&mut deliveries);
+            self.deliver(&mut deliveries);
             self.background();
             if let Some(result) = self.advance_phase() {
                 return result;
@@ -157,11 +158,11 @@ impl<F: Frontend> Reactor<F> {
     }
 
     /// Handle what has ended, and hand on what comes of it.
-    fn handle_completions(&mut self) {
+    fn handle_completions(&mut self, deliveries: &mut usize) {
         let mut completions = std::mem::take(&mut self.completions);
         let mut left = COMPLETIONS_PER_TURN;
         self.cut_short = false;
-        while left > 0 && !self.cut_short {
+        while left > 0 && *deliveries > 0 && !self.cut_short {
             self.cx.lane.ring.collect(&mut completions, COMPLETIONS_AT_ONCE.min(left));
             if completions.is_empty() {
                 break;
@@ -170,7 +171,7 @@ impl<F: Frontend> Reactor<F> {
             for completion in completions.drain(..) {
                 self.handle(completion);
             }
-            self.deliver();
+            self.deliver(deliveries);
             self.cut_short = self.frontend.wants_turn();
         }
         self.completions = completions;
@@ -192,8 +193,9 @@ impl<F: Frontend> Reactor<F> {
     }
 
     /// Hand on replies and events until nothing is left, or the turn has done its share.
-    fn deliver(&mut self) {
-        for _ in 0..DELIVERIES_PER_TURN {
+    fn deliver(&mut self, deliveries: &mut usize) {
+        while *deliveries > 0 {
+            *deliveries -= 1;
             let Context { lane, driver, events, .. } = &mut *self.cx;
             if let Some(reply) = driver.next_reply() {
                 self.frontend.reply(&mut self.cx, reply.cookie, reply.result, reply.buffer);
