@@ -119,7 +119,7 @@ pub(crate) struct Clocked {
     shaped: Option<Vec<Option<Box<Shaped>>>>,
 }
 
-/// Requests by what served them (read hits, read misses, write hits, write misses) and by [`Kind::shape`].
+/// Requests by what served them (read hits, read misses, write hits, write misses) and by [`Kind::shape_served`].
 pub(crate) type Shaped = [[Served; SHAPES]; 4];
 
 impl Clocked {
@@ -140,7 +140,7 @@ impl Clocked {
                 histogram.record(elapsed);
             }
             if let Some(shaped) = &mut self.shaped {
-                note_shape(shaped, tenant, kind, missed, asked.shape(), elapsed);
+                note_shape(shaped, tenant, kind, missed, asked.shape_served(), elapsed);
             }
         }
         self.answered.clear();

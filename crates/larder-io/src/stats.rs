@@ -154,7 +154,7 @@ pub struct TenantSpending {
 pub struct TenantOffers {
     /// Blocks that were written to the cache device, or would have been, by [`larder_engine::Kind::index`].
     pub blocks: [u64; KINDS],
-    /// Requests that have ended, by what served them (the cache a read, the backing a read, the cache a write, the backing a write) and [`larder_engine::Kind::shape`].
+    /// Requests that have ended, by what served them (the cache a read, the backing a read, the cache a write, the backing a write) and [`larder_engine::Kind::shape_served`].
     pub served: [[Served; SHAPES]; 4],
 }
 

@@ -1,7 +1,7 @@
 //! Doors: which requests may write to the SSD, where its writes are limited.
 //!
 //! What a request's blocks are worth there depends on whose it is and of which [`Kind`]. Of each kind of each tenant's requests a share enters, spread evenly over them: the rest goes past the
-//! SSD. Whoever sees the requests ([`Doors::ask`]) need not know what they are worth, and whoever does sets the shares ([`Doors::open`]).
+//! SSD. Of streams whole runs enter or pass by: a device that sees every other request of a stream sees none. Whoever sees the requests ([`Doors::ask`]) need not know what they are worth, and whoever does sets the shares ([`Doors::open`]).
 
 use seen::Seen;
 use streams::Streams;
@@ -19,6 +19,9 @@ pub type Shares = [f64; KINDS];
 /// Everything enters.
 pub const OPEN: Shares = [1.0; KINDS];
 
+/// A stream of which a share enters goes on as it did for so many requests more, or fewer, than that share.
+const RUN: f64 = 16.0;
+
 /// The door of one tenant.
 #[derive(Clone, Debug)]
 struct Door {
@@ -35,11 +38,17 @@ impl Default for Door {
 }
 
 impl Door {
-    /// One more request: does it enter?
-    fn enters(&mut self, kind: Kind) -> bool {
-        let rest = &mut self.rest[kind.index()];
-        *rest += self.open[kind.index()];
-        let enters = *rest >= 1.0;
+    /// One more request, of which the one that it goes on from, if any, did enter or not: does it?
+    fn enters(&mut self, kind: Kind, before: Option<bool>) -> bool {
+        let (open, rest) = (self.open[kind.index()], &mut self.rest[kind.index()]);
+        *rest += open;
+        let enters = match before {
+            _ if open <= 0.0 => false,
+            _ if open >= 1.0 => true,
+            None => *rest >= 1.0,
+            Some(true) => *rest >= 1.0 - RUN,
+            Some(false) => *rest >= 1.0 + RUN,
+        };
         *rest -= f64::from(u8::from(enters));
         enters
     }
@@ -74,12 +83,14 @@ impl Doors {
         let level = (levels + blocks / 2) / blocks.max(1);
         let (first, last) = (keys.clone().next(), keys.clone().next_back());
         let door = self.door(tenant);
-        let sequential = match (first, last) {
+        let (stream, before) = match (first, last) {
             (Some(first), Some(last)) => door.streams.go_on(first, last),
-            _ => false,
+            _ => return (Kind::of(write, 0, false, 0, false), true),
         };
-        let kind = Kind::of(write, blocks, sequential, level, 2 * written > blocks);
-        (kind, door.enters(kind))
+        let kind = Kind::of(write, blocks, before.is_some(), level, 2 * written > blocks);
+        let enters = door.enters(kind, before);
+        door.streams.entered(stream, enters);
+        (kind.with_its_stream(before.is_none_or(|before| before == enters)), enters)
     }
 
     /// So much of a tenant's requests enters from now on.
@@ -126,6 +137,27 @@ mod tests {
         assert_eq!(entered, [false, false, false, true, false, false, false, true]);
         // Those of two blocks, and another tenant's.
         assert!((10..20).all(|at| enters(1, at * 1000, 2) && enters(0, at * 1000 + 500, 1)));
+    }
+
+    #[test]
+    fn of_a_stream_whole_runs_enter() {
+        let mut doors = Doors::new(1 << 18);
+        let mut shares = OPEN;
+        shares[Kind::of(true, 1, true, 0, false).index()] = 0.25;
+        doors.open(0, &shares);
+        let asked: Vec<_> = (0..4000).map(|at| doors.ask(0, true, [at].into_iter())).collect();
+        let entered = asked.iter().filter(|(_, enters)| *enters).count();
+        assert!(entered.abs_diff(1000) <= 40, "{entered}");
+        // A run of those that enter is 2 x 16 / (1 - 0.25) long; one that passes by three times that.
+        let turns = asked.windows(2).filter(|two| two[0].1 != two[1].1).count();
+        assert!((30..=60).contains(&turns), "{turns}");
+        // For who serves it the first one of a run goes on from nothing.
+        let (sequential, other) =
+            [true, false].map(|it| Kind::of(true, 1, it, 0, false).shape_served()).into();
+        for (at, two) in asked.windows(2).enumerate() {
+            let expected = if two[0].1 == two[1].1 { sequential } else { other };
+            assert_eq!(two[1].0.shape_served(), expected, "{at}");
+        }
     }
 
     #[test]

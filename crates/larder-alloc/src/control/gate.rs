@@ -11,7 +11,7 @@ use ledger::Ledger;
 
 mod ledger;
 
-/// What requests took, by what served them and [`Kind::shape`].
+/// What requests took, by what served them and [`Kind::shape_served`].
 pub type Shaped = [[Timed; SHAPES]; 4];
 
 /// What was offered to the SSD since some moment, where requests are served elsewhere.
@@ -54,6 +54,8 @@ pub(super) struct Gate {
     /// None where requests are served elsewhere, with doors there.
     doors: Option<Doors>,
     nominal: Latencies,
+    /// What enters is worth more, since the last pricing.
+    price: Option<f64>,
     /// Seconds of the first age that is told apart.
     unit: f64,
 }
@@ -61,7 +63,7 @@ pub(super) struct Gate {
 impl Gate {
     pub(super) fn new(tenants: usize, cache_blocks: u32, nominal: Latencies, unit: f64) -> Self {
         let doors = Some(Doors::new(cache_blocks));
-        let mut new = Self { ledgers: Vec::new(), shares: Vec::new(), doors, nominal, unit };
+        let mut new = Self { ledgers: Vec::new(), shares: Vec::new(), doors, nominal, price: None, unit };
         (0..tenants).for_each(|_| new.add());
         new
     }
@@ -145,6 +147,7 @@ impl Gate {
         fade: f64,
         writes: &[Option<WritePolicy>],
     ) {
+        self.ledgers.iter_mut().for_each(|ledger| ledger.set_price(self.price));
         let mut offers = Vec::new();
         let mut blanks: Vec<(WritePolicy, Ledger)> = Vec::new();
         for (at, (ledger, write)) in self.ledgers.iter_mut().zip(writes).enumerate() {
@@ -161,17 +164,22 @@ impl Gate {
             offers.extend(Kind::all().map(|kind| (ledger.worth(kind), at, kind, ledger.offered(kind))));
             ledger.fade(fade);
         }
-        offers.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut left = rate;
+        // What differs by how sums are rounded is worth the same: here and where requests are served elsewhere the same kind of these comes first.
+        offers.sort_by(|a, b| (b.0 as f32).total_cmp(&(a.0 as f32)));
+        let (mut left, mut price) = (rate, 0.0_f64);
         for (worth, at, kind, offered) in offers {
             // What is worth less than the price stays out, though nothing of that kind was offered lately.
             let share = match worth > 0.0 && left > 0.0 {
                 true if offered > left => left / offered,
                 enters => f64::from(u8::from(enters)),
             };
+            if share < 1.0 {
+                price = price.max(worth);
+            }
             left = (left - offered * share).max(0.0);
             self.shares[at][kind.index()] = share;
         }
+        self.price = Some(price);
         for (at, _) in writes.iter().enumerate().filter(|(_, write)| write.is_some()) {
             if let (Some(doors), Some(shares)) = (&mut self.doors, self.shares.get(at)) {
                 doors.open(at, shares);

@@ -121,7 +121,7 @@ pub struct MeasuredRequests {
 pub struct TookShaped {
     /// What served them: 0 for read hits, 1 for read misses, 2 for cached writes, 3 for writes to the backing.
     pub served: usize,
-    /// Twice the power of two of their blocks, rounded up, and one more where they went on where another one ended (`Kind::shape`).
+    /// Twice the power of two of their blocks, rounded up, and one more where they went on where another one ended that was served likewise (`Kind::shape_served`).
     pub shape: usize,
     /// What they took.
     #[serde(flatten)]

@@ -22,6 +22,8 @@ pub struct Kind {
     size: u8,
     sequential: bool,
     history: u8,
+    /// The request that it goes on from went another way. Of no account for what the kind is worth.
+    apart: bool,
 }
 
 impl Kind {
@@ -32,7 +34,7 @@ impl Kind {
             0 => 0,
             level => 2 * level - usize::from(written),
         };
-        Self { write, size: size as u8, sequential, history: history as u8 }
+        Self { write, size: size as u8, sequential, history: history as u8, apart: false }
     }
 
     /// All kinds, in the order of their indices.
@@ -42,6 +44,7 @@ impl Kind {
             size: (at / HISTORIES / 2 % SIZES) as u8,
             sequential: at / HISTORIES % 2 == 1,
             history: (at % HISTORIES) as u8,
+            apart: false,
         })
     }
 
@@ -53,6 +56,16 @@ impl Kind {
     /// The number of its size and whether it goes on, below [`SHAPES`].
     pub fn shape(self) -> usize {
         usize::from(self.size) * 2 + usize::from(self.sequential)
+    }
+
+    /// The same, of which the request that it goes on from went the same way past the SSD or to it, or another one.
+    pub(super) fn with_its_stream(self, same: bool) -> Self {
+        Self { apart: !same, ..self }
+    }
+
+    /// The number of the shape that a device sees, below [`SHAPES`]: what begins there goes on from nothing, though for the tenant it does.
+    pub fn shape_served(self) -> usize {
+        Self { sequential: self.sequential && !self.apart, ..self }.shape()
     }
 
     /// A write.
@@ -75,6 +88,15 @@ mod tests {
         assert!(Kind::all().map(Kind::index).eq(0..KINDS));
         let blocks = |blocks| Kind::of(true, blocks, false, 0, false).blocks();
         assert_eq!([1, 2, 3, 4, 5, 64, 65, 5000].map(blocks), [1, 2, 4, 4, 8, 64, 128, 128]);
+    }
+
+    #[test]
+    fn what_is_taken_out_of_a_stream_goes_on_from_nothing() {
+        let kind = Kind::of(true, 2, true, 0, false);
+        let apart = kind.with_its_stream(false);
+        assert_eq!((apart.index(), apart.shape()), (kind.index(), kind.shape()));
+        assert_eq!(apart.shape_served(), Kind::of(true, 2, false, 0, false).shape());
+        assert_eq!(kind.shape_served(), kind.shape());
     }
 
     #[test]

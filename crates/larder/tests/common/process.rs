@@ -185,9 +185,11 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
+        let ended = self.child.try_wait().ok().flatten();
         self.kill();
         if std::thread::panicking() {
-            eprintln!("--- {}\n{}", self.name, fs::read_to_string(&self.log).unwrap_or_default());
+            let ended = ended.map_or(String::new(), |status| format!(" (had ended: {status})"));
+            eprintln!("--- {}{ended}\n{}", self.name, fs::read_to_string(&self.log).unwrap_or_default());
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A write that the SSD takes in place of the backing saves what the one takes less than the other, at once. And whatever brings a block in saves what the reads to come take less, until the
 //! block is written anew or leaves. The latter is learned from a sample of the tenant's blocks, whether they are resident or not: each access gives its block a *life* that ends with
 //! the next one. Counted over age, as in the life tables of insurers, lives that have not ended yet tell as much as those that have: a cache that is cold says what its blocks
-//! will be worth before most of them were read again.
+//! will be worth before most of them were read again. A block that stays out now can enter with its next read, at the price: what the reads after that save counts for no more than the price.
 
 use std::collections::BTreeMap;
 
@@ -27,6 +27,9 @@ const ENOUGH: f64 = 4.0;
 
 /// What the reads after the next one save counts so much: the block may have left before.
 const LATER: f64 = 0.9;
+
+/// Before there is a price, a block that was read is expected to be read so many times after the next one.
+const UNPRICED: f64 = 5.0;
 
 /// Lives are remembered so many times as long as rates.
 const LONGER: f64 = 8.0;
@@ -81,7 +84,7 @@ pub(super) struct Ledger {
     counts: Vec<Count>,
     /// Seconds in which that was counted.
     seconds: f64,
-    /// By what served them ([`ServedBy`]) and shape.
+    /// By what served them ([`ServedBy`]) and the shape that it saw.
     took: [[Took; SHAPES]; 4],
     /// Blocks that the SSD took in place of the backing, and seconds that requests waited since dirty blocks had to leave.
     taken: f64,
@@ -91,6 +94,8 @@ pub(super) struct Ledger {
     limit: u64,
     /// Seconds of the first age.
     unit: f64,
+    /// When the tenant's first request came.
+    began: f64,
     /// Until when the lives of the sample are counted.
     counted: f64,
     /// What a block of a read saves if it is resident, by shape of the request.
@@ -98,6 +103,8 @@ pub(super) struct Ledger {
     /// What is saved by the reads to come of a block that is resident after a request, by kind.
     later: [f64; KINDS],
     worth: [f64; KINDS],
+    /// What enters is worth more, once that is known.
+    price: Option<f64>,
 }
 
 impl Ledger {
@@ -112,10 +119,12 @@ impl Ledger {
             sample: BTreeMap::new(),
             limit: u64::MAX,
             unit,
+            began: now,
             counted: now,
             read_saves: [0.0; SHAPES],
             later: [0.0; KINDS],
             worth: [0.0; KINDS],
+            price: None,
         }
     }
 
@@ -129,6 +138,9 @@ impl Ledger {
     /// A request. One of which is heard late counts from the last [`Self::value`] on.
     pub(super) fn observe(&mut self, kind: Kind, keys: impl ExactSizeIterator<Item = u64>, now: f64) {
         let now = now.max(self.counted);
+        if self.counts.is_empty() {
+            self.began = now;
+        }
         let count = self.count(kind);
         count.requests += 1.0;
         count.blocks += keys.len() as f64;
@@ -153,14 +165,15 @@ impl Ledger {
         life.lived += now - since.max(self.counted);
         life.ended += 1.0;
         if !kind.is_write() {
-            life.saved += self.read_saves[kind.shape()] + LATER * self.later[kind.index()];
+            let then = LATER * self.later[kind.index()];
+            life.saved += self.read_saves[kind.shape()] + self.price.map_or(then, |price| then.min(price));
         }
     }
 
     /// A request was served: so many blocks were written to the SSD, or would have been.
     pub(super) fn served(&mut self, kind: Kind, by: ServedBy, offered: u64, seconds: f64) {
         self.count(kind).offered += offered as f64;
-        self.took[by as usize][kind.shape()].add(Timed { count: 1, seconds });
+        self.took[by as usize][kind.shape_served()].add(Timed { count: 1, seconds });
         self.taken += if by == ServedBy::CachedWrite { offered as f64 } else { 0.0 };
     }
 
@@ -192,6 +205,8 @@ impl Ledger {
         let wait = self.waited / self.taken.max(1.0);
         let at_once = matches!(write, WritePolicy::WriteBack | WritePolicy::WriteOnly);
         let none = Count::default();
+        // No block can have been seen to stay for nothing yet: what is not known now is not rare.
+        let young = self.counts.is_empty() || now - self.began < stay;
         for kind in Kind::all() {
             let (at, shape) = (kind.index(), kind.shape());
             let Count { requests, blocks, lives, .. } = self.counts.get(at).unwrap_or(&none);
@@ -207,8 +222,9 @@ impl Ledger {
                 }
             };
             let saves = saves.max(0.0) / blocks;
-            // Of what is not known a read is expected, if it was read.
-            let expected = if kind.is_write() { 0.0 } else { saves };
+            // Of what is not known a read is expected, if it was read; of a young tenant, others after that, for which the block is worth its price.
+            let then = if young { self.price.unwrap_or(saves * UNPRICED) } else { 0.0 };
+            let expected = if kind.is_write() { 0.0 } else { saves + then };
             self.later[at] = value_of(lives, self.unit, stay, expected);
             self.worth[at] = self.later[at] + if kind.is_write() && at_once { saves - wait } else { 0.0 };
             if !kind.is_write() {
@@ -238,6 +254,11 @@ impl Ledger {
     /// Seconds saved for each block written to the SSD.
     pub(super) fn worth(&self, kind: Kind) -> f64 {
         self.worth[kind.index()]
+    }
+
+    /// What is worth no more than this does not enter.
+    pub(super) fn set_price(&mut self, price: Option<f64>) {
+        self.price = price;
     }
 
     /// Blocks per second that would be written if everything entered.

@@ -207,8 +207,10 @@ impl<S: Source> Run<'_, S> {
     /// A request is done after all but what it `waited` for blocks that had to be written back.
     fn done(&mut self, tenant: usize, served: Served, done: u64, waited: u64) -> u64 {
         let Served { kind, by, offered } = served;
-        let done =
-            self.followed.took(self.now, tenant, by, kind.shape()).map_or(done, |took| self.now + took);
+        let done = self
+            .followed
+            .took(self.now, tenant, by, kind.shape_served())
+            .map_or(done, |took| self.now + took);
         let (alone, done) = (done - self.now, done + waited);
         self.control.offered(tenant, kind, by, offered, alone as f64 / 1e9);
         let took = done - self.now;

@@ -81,6 +81,40 @@ fn a_block_that_is_read_again_and_again_is_worth_more_than_one_that_is_written_a
 }
 
 #[test]
+fn what_can_enter_later_is_worth_no_more_than_the_next_read_and_its_price() {
+    let worth = |price| {
+        let mut ledger = Ledger::new(0.25, 0.0);
+        let read = Kind::of(false, 1, false, 1, false);
+        for second in 1..200u64 {
+            ledger.set_price(price);
+            (0..10).for_each(|key| ledger.observe(read, [key].into_iter(), second as f64));
+            ledger.value(second as f64 + 0.5, 20.0, WritePolicy::WriteThrough, &NOMINAL);
+        }
+        ledger.worth(read)
+    };
+    // The next read is certain, and saves 4 ms. How many follow it matters only where they cannot have the block enter for less.
+    let [unpriced, high, low, none] = [None, Some(20e-3), Some(1e-3), Some(0.0)].map(worth);
+    assert!(unpriced > 0.015 && high > 0.015, "{unpriced} {high}");
+    assert!((low - 5e-3).abs() < 1e-4 && (none - 4e-3).abs() < 1e-4, "{low} {none}");
+}
+
+#[test]
+fn of_a_cold_block_more_reads_are_expected_while_its_tenant_is_young() {
+    let worth = |price, now| {
+        let mut ledger = Ledger::new(1.0, 0.0);
+        ledger.set_price(price);
+        ledger.observe(Kind::of(true, 1, false, 0, false), [1].into_iter(), 10.0);
+        ledger.value(now, 100.0, WritePolicy::WriteThrough, &NOMINAL);
+        ledger.worth(Kind::of(false, 1, false, 0, false))
+    };
+    let part = 1.0 - f64::exp(-1.0);
+    // The next read saves 4 ms.
+    assert!(near(worth(Some(1e-3), 20.0), part * 5e-3));
+    assert!(near(worth(None, 20.0), part * 4e-3 * (1.0 + UNPRICED)));
+    assert!(near(worth(Some(1e-3), 111.0), part * 4e-3));
+}
+
+#[test]
 fn the_sample_is_bounded_and_stands_for_all() {
     let mut ledger = Ledger::new(0.25, 0.0);
     let read = Kind::of(false, 1, false, 0, false);
