@@ -1,7 +1,6 @@
 //! Virtual machines under QEMU, by emulation: a kernel and programs from Debian's packages, put together by `scripts/guest.sh`.
 
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -88,11 +87,6 @@ impl Guest {
             assert!(began.elapsed() < LIMIT, "{} does not say {what:?}: {}", self.name, self.console());
             std::thread::sleep(Duration::from_millis(20));
         }
-    }
-
-    /// The signal that has ended QEMU itself, if one did.
-    pub fn crashed(&mut self) -> Option<i32> {
-        self.process.ended().and_then(|status| status.signal())
     }
 
     /// True until it powers off.
