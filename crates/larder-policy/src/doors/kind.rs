@@ -58,7 +58,7 @@ impl Kind {
         usize::from(self.size) * 2 + usize::from(self.sequential)
     }
 
-    /// The same, of which the request that it goes on from went the same way past the SSD or to it, or another one.
+    /// The same; did the request that it goes on from go the same way, to the SSD or past it?
     pub(super) fn with_its_stream(self, same: bool) -> Self {
         Self { apart: !same, ..self }
     }

@@ -57,6 +57,7 @@ mod tests {
         (0..=STREAMS as u64).for_each(|at| _ = streams.go_on(at * 100, at * 100));
         assert!(streams.go_on(101, 101).1.is_some() && streams.go_on(1, 1).1.is_none());
     }
+
     #[test]
     fn of_a_stream_is_known_whether_its_last_request_was_let_in() {
         let mut streams = Streams::default();
