@@ -4,6 +4,7 @@
 //! wanted, although its own bytes are whole. The salt takes no space: it is hashed before the bytes.
 
 use super::entry::BlockId;
+use crc_fast::{CrcAlgorithm, Digest};
 use std::fmt;
 use std::str::FromStr;
 
@@ -62,7 +63,7 @@ pub struct Salt(u32);
 impl Salt {
     /// The salt of the cache of this name.
     pub fn new(uuid: Uuid) -> Self {
-        Self(crc32c::crc32c(&uuid.0))
+        Self(plain(&uuid.0))
     }
 
     /// The checksum of a block's data, which is all of the block that lies within its volume. A block that landed in
@@ -70,7 +71,7 @@ impl Salt {
     pub fn block(self, block: BlockId, data: &[u8]) -> u32 {
         let mut identity = [b'B'; 9];
         identity[1..].copy_from_slice(&block.pack().to_le_bytes());
-        crc32c::crc32c_append(crc32c::crc32c_append(self.0, &identity), data)
+        append(append(self.0, &identity), data)
     }
 
     /// The checksum of a piece of metadata.
@@ -80,13 +81,21 @@ impl Salt {
             Kind::Page { copy } => [b'T', copy],
             Kind::Volumes { copy } => [b'V', copy],
         };
-        crc32c::crc32c_append(crc32c::crc32c_append(self.0, &kind), bytes)
+        append(append(self.0, &kind), bytes)
     }
 }
 
 /// CRC-32C without salt: of the superblock, which says what the salt is.
 pub(super) fn plain(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes)
+    append(0, bytes)
+}
+
+/// The checksum of what has `checksum`, followed by these bytes.
+fn append(checksum: u32, bytes: &[u8]) -> u32 {
+    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(!checksum));
+    digest.update(bytes);
+    // Of 32 bits.
+    digest.finalize() as u32
 }
 
 #[cfg(test)]
