@@ -117,6 +117,27 @@ mod tests {
         assert_eq!(seen.len(), 14);
     }
 
+    /// How a processor computes it depends on how long the bytes are, and on the processor.
+    #[test]
+    fn the_checksum_is_that_of_the_definition_whatever_the_length_and_wherever_it_is_cut() {
+        let step = |crc: u32| (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg());
+        let defined = |bytes: &[u8]| {
+            !bytes.iter().fold(u32::MAX, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| step(crc)))
+        };
+        let bytes: Vec<u8> = (0..8192u32).map(|at| (at * at / 8) as u8).collect();
+        for len in (0..600).chain([1023, 1024, 1031, 4092, 4096, 4105, 8192]) {
+            let bytes = &bytes[..len];
+            let expected = defined(bytes);
+            for cut in [0, 1, 9, 256, len / 2, len].map(|cut| cut.min(len)) {
+                assert_eq!(
+                    append(plain(&bytes[..cut]), &bytes[cut..]),
+                    expected,
+                    "{len} bytes, cut at {cut}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn a_uuid_is_written_and_read() {
         let uuid = Uuid(std::array::from_fn(|at| at as u8 * 17));
