@@ -6,33 +6,48 @@ use crate::Tenant;
 
 /// Predictions are wrong where what was measured differs by more than this part of them.
 const WRONG: f64 = 0.1;
-/// The part of a new correction that is taken over at once.
-const LEARNING: f64 = 0.5;
 /// How far measurements may correct the predictions, either way.
 const MAX: f64 = 2.0;
 
-/// The correction of one tenant's predictions.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Correction(Option<f64>);
+/// The correction of one tenant's predictions: the mean of what was measured in so many epochs, about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Correction {
+    factor: f64,
+    learned: u32,
+    epochs: u32,
+}
+
+impl Default for Correction {
+    /// Of two epochs: what was wrong is forgotten by halves.
+    fn default() -> Self {
+        Self::of_epochs(2)
+    }
+}
 
 impl Correction {
+    /// Of so many epochs, one at least.
+    pub fn of_epochs(epochs: u32) -> Self {
+        Self { factor: 1.0, learned: 0, epochs: epochs.max(1) }
+    }
+
     /// So much was measured where the curves predict so much; of nothing, nothing is learned.
     pub fn learn(&mut self, measured: f64, predicted: f64) {
         if !(predicted > 0.0 && measured > 0.0) {
             return;
         }
         let ratio = (measured / predicted).clamp(1.0 / MAX, MAX);
-        self.0 = Some(self.0.map_or(ratio, |before| before + LEARNING * (ratio - before)));
+        self.learned = (self.learned + 1).min(self.epochs);
+        self.factor += (ratio - self.factor) / f64::from(self.learned);
     }
 
     /// The factor of its predictions; 1 where nothing was measured yet.
     pub fn factor(self) -> f64 {
-        self.0.unwrap_or(1.0)
+        self.factor
     }
 
     /// The factor, if its predictions are wrong without it.
     pub fn if_wrong(self) -> Option<f64> {
-        self.0.filter(|factor| (factor - 1.0).abs() > WRONG)
+        Some(self.factor).filter(|factor| (factor - 1.0).abs() > WRONG)
     }
 }
 
@@ -59,6 +74,17 @@ mod tests {
             correction.learn(1.0, 1.0);
             assert_eq!(correction.if_wrong().is_some(), wrong, "{correction:?}");
         }
+    }
+
+    #[test]
+    fn it_is_a_mean_of_epochs_and_forgets_the_oldest_by_and_by() {
+        let mut correction = Correction::of_epochs(4);
+        let factors = [1.1, 1.6, 1.0, 1.1, 2.0, 1.0].map(|ratio| {
+            correction.learn(ratio, 1.0);
+            correction.factor()
+        });
+        let expected = [1.1, 1.35, 3.7 / 3.0, 1.2, 1.4, 1.3];
+        assert!(factors.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9), "{factors:?}");
     }
 
     #[test]

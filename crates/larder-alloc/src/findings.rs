@@ -52,6 +52,14 @@ impl Measured {
         self.ssd_blocks_written += more.ssd_blocks_written;
     }
 
+    /// Count this part of it only, 0 to 1.
+    pub(crate) fn fade(&mut self, part: f64) {
+        for timed in self.timed_mut() {
+            *timed = Timed { count: (timed.count as f64 * part) as u64, seconds: timed.seconds * part };
+        }
+        self.ssd_blocks_written = (self.ssd_blocks_written as f64 * part) as u64;
+    }
+
     /// What was counted since another moment, at which it was `before`.
     pub fn since(&self, before: &Self) -> Self {
         let mut more = *self;

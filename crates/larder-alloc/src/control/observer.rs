@@ -79,6 +79,8 @@ pub(super) struct Observer {
     /// Whole epochs since the last request.
     idle_epochs: u32,
     measured: Measured,
+    /// What was measured in the epochs before, as far as it still counts.
+    past: Measured,
     latencies: Option<Latencies>,
     /// When the epoch began, and the weight in seconds of what is left of those before.
     began: f64,
@@ -104,6 +106,7 @@ impl Observer {
             scopes: None,
             idle_epochs: 0,
             measured,
+            past: Measured::default(),
             latencies,
             began: 0.0,
             before: 0.0,
@@ -209,7 +212,10 @@ impl Observer {
     /// What was found. With a memory, the epoch is over: what was counted weighs that much in the next one.
     pub(super) fn findings(&mut self, now: f64, nominal: Latencies, memory: Option<f64>) -> Findings {
         self.analyze();
-        let latencies = latencies(&self.measured, &self.latencies.unwrap_or(nominal), &nominal);
+        // With a memory, the mean of some epochs: a burst in one of them would else make every miss dear in the next, and cheap in the one after.
+        let mut counted = self.past;
+        counted.add(&self.measured);
+        let latencies = latencies(&counted, &self.latencies.unwrap_or(nominal), &nominal);
         let mut findings = Findings {
             seconds: now - self.began + self.before,
             measured: self.measured,
@@ -245,7 +251,8 @@ impl Observer {
     }
 
     fn fade(&mut self, memory: f64) {
-        self.measured = Measured::default();
+        self.past.add(&std::mem::take(&mut self.measured));
+        self.past.fade(memory);
         let Some(scopes) = &mut self.scopes else { return };
         if let Some(analyzer) = &mut scopes.analyzer {
             analyzer.decay(memory);

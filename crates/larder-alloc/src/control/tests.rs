@@ -118,6 +118,26 @@ fn latencies_are_those_measured_and_else_those_known_before() {
 }
 
 #[test]
+fn where_the_method_has_a_memory_latencies_are_means_over_some_epochs() {
+    let mut control = control("larder", &["a"]);
+    control.arrive(&[0], 0.0).expect("fits");
+    let mut at = 0.0;
+    let mut epoch = |count: u32, seconds: f64| {
+        read_twice(&mut control, 0, 40);
+        (0..count).for_each(|_| control.served(0, ServedBy::ReadMiss, seconds));
+        at += 600.0;
+        control.decide(at, &[]).expect("decided");
+        control.positions()[0].findings.as_ref().map(|findings| findings.latencies.read_miss)
+    };
+    // What was before counts half.
+    assert_eq!(epoch(400, 1.0), Some(1.0));
+    assert_eq!(epoch(400, 4.0), Some(3.0));
+    assert_eq!(epoch(0, 0.0), Some(3.0));
+    // 300 of 3 s each are left of 400 and 200 that were, halved twice.
+    assert_eq!(epoch(150, 9.0), Some(6.0));
+}
+
+#[test]
 fn a_tenant_that_does_far_more_is_taken_for_a_newcomer() {
     let mut control = control("larder", &["a"]);
     control.arrive(&[0], 0.0).expect("fits");

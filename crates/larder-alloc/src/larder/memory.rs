@@ -10,8 +10,11 @@ use crate::{Choice, Constraints, Findings, Tenant};
 /// What a tenant did before counts so much less after every epoch in which it did nothing.
 const FADE: f64 = 0.5;
 
+/// A correction is the mean of so many epochs: that of one with a burst, alone, would have the tenant's latencies count twice as much in the next, and half in the one after.
+const CORRECTED_EPOCHS: u32 = 4;
+
 /// What is known of one tenant.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Known {
     /// What it can get, by the last epoch in which it did something. Empty where it never did anything.
     pub(super) menu: Menu,
@@ -23,6 +26,13 @@ pub(super) struct Known {
     pub(super) fresh: bool,
     /// The measured latency as a multiple of what the curves alone predict.
     pub(super) correction: Correction,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        let correction = Correction::of_epochs(CORRECTED_EPOCHS);
+        Self { menu: Menu::default(), weight: 0.0, seconds: 0.0, fresh: false, correction }
+    }
 }
 
 impl Known {
