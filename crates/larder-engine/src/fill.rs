@@ -16,7 +16,7 @@ use std::ops::Range;
 /// A run of blocks on its way into the cache.
 #[derive(Debug)]
 pub(crate) struct Fill {
-    volume: VolumeId,
+    pub(crate) volume: VolumeId,
     first: u64,
     /// The entry of each block in turn; `None` once it was given up.
     entries: Vec<EntryId>,

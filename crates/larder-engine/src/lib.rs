@@ -401,6 +401,7 @@ impl Engine {
     /// As [`Engine::complete`], or if they are missing.
     pub fn complete_summed(&mut self, op: OpId, result: Result<(), IoError>, sums: &[u32]) {
         let op = self.ops.try_remove(op.0 as usize).expect("the driver reports each end once");
+        self.note_waiting(&op, -1);
         if op.is_cache_write() {
             self.cache_write_errors.note(result.is_ok());
         }
@@ -466,6 +467,7 @@ impl Engine {
 
     /// Start a device operation on whole blocks of which the checksums are wanted.
     fn device_summed(&mut self, target: Target, kind: OpKind, sums: Option<Sums>, op: Op) {
+        self.note_waiting(&op, 1);
         let id = OpId(self.ops.insert(op) as u32);
         self.actions.push_back(Action::Device(DeviceOp { id, target, kind, sums }));
     }

@@ -7,12 +7,14 @@
 //! Only blocks that the journal durably maps are written back: else a crash could bring back what is older than that, and stale. A block
 //! is clean when a flush of its backing has ended that began after the write.
 //!
-//! How many runs are under way follows how near the tenant is to its limit; with guests that wait it is one, below half of the way.
+//! How many runs are under way follows how near the tenant is to its limit. With guests about it is one, below half of the way, and none while they wait for the backing themselves: a disk
+//! that serves one at a time would have them wait for the cleaner.
 
 mod backlog;
 mod drain;
 mod run;
 
+use crate::ops::Op;
 use crate::store::{BlockKey, State};
 use crate::{Engine, Sharing, TenantId, VolumeId, WritePolicy};
 use backlog::Backlog;
@@ -82,6 +84,8 @@ struct Volume {
     /// Where the next run begins.
     cursor: u64,
     runs: u32,
+    /// Operations of guests at the backing.
+    waiting: u32,
     /// Written back, and not flushed; covered by the flush that is running.
     written: Vec<(BlockKey, u32)>,
     covered: Vec<(BlockKey, u32)>,
@@ -125,6 +129,21 @@ impl Cleaner {
 }
 
 impl Engine {
+    /// An operation begins, or has ended: guests may wait for a backing by it.
+    #[inline]
+    pub(crate) fn note_waiting(&mut self, op: &Op, change: i32) {
+        let volume = match *op {
+            Op::PartRead { part } | Op::PartBacking { part } | Op::PartOut { part, .. } => {
+                self.parts[part as usize].volume
+            }
+            Op::FillRead { fill } => self.fills[fill as usize].volume,
+            _ => return,
+        };
+        let waiting = &mut self.cleaner.volumes[volume.0 as usize].waiting;
+        *waiting = waiting.saturating_add_signed(change);
+        self.cleaner.due |= *waiting == 0;
+    }
+
     /// How much of a tenant's partition may be dirty.
     pub fn set_dirty_limits(&mut self, tenant: TenantId, limits: DirtyLimits) {
         self.tenants[tenant.0 as usize].dirty_limits = limits;
@@ -323,7 +342,7 @@ impl Engine {
     }
 
     fn next_to_clean(&mut self) -> Option<BlockKey> {
-        while let Some(key) = self.cleaner.urgent.pop_front() {
+        while let Some(key) = self.next_urgent() {
             if self.is_cleanable(key) && !self.is_paused(key.volume) {
                 return Some(key);
             }
@@ -341,6 +360,12 @@ impl Engine {
             }
         }
         None
+    }
+
+    /// The next block that stands in the way of others. Below half of the way to the limit there are clean ones to leave in its place, and it can wait for the guests.
+    fn next_urgent(&mut self) -> Option<BlockKey> {
+        let found = self.cleaner.urgent.iter().take(LOOKS).position(|key| !self.yields(key.volume))?;
+        self.cleaner.urgent.remove(found)
     }
 
     /// The next block that is dirty for too long.
@@ -381,14 +406,29 @@ impl Engine {
         self.above_rest(volume) && (cleaner.runs as usize) < self.runs_wanted(volume)
     }
 
-    /// One run, and more the nearer the tenant is to its limit.
+    /// More runs the nearer the tenant is to its limit.
     fn runs_wanted(&self, volume: VolumeId) -> usize {
+        let way = self.way_to_limit(volume);
+        match way < RUNS_MAX / 2 {
+            true if self.yields(volume) => 0,
+            true if self.has_guests() => 1,
+            _ => way.clamp(1, RUNS_MAX),
+        }
+    }
+
+    /// Guests wait for the backing, and there is time to let them go first.
+    fn yields(&self, volume: VolumeId) -> bool {
+        let waiting = self.cleaner.volumes[volume.0 as usize].waiting > 0;
+        waiting && self.way_to_limit(volume) < RUNS_MAX / 2
+    }
+
+    /// How far the tenant is from what may rest dirty to its limit: 0 to [`RUNS_MAX`], and more above the limit.
+    fn way_to_limit(&self, volume: VolumeId) -> usize {
         let Dirt { dirty, quota, limits } = self.dirt(volume);
         let share = (dirty * 100 / quota.max(1)) as usize;
         let (rest, max) =
             (usize::from(limits.rest), usize::from(limits.max).max(usize::from(limits.rest) + 1));
-        let way = share.saturating_sub(rest) * RUNS_MAX / (max - rest);
-        if way < RUNS_MAX / 2 && self.has_guests() { 1 } else { way.clamp(1, RUNS_MAX) }
+        share.saturating_sub(rest) * RUNS_MAX / (max - rest)
     }
 
     /// The next block of a volume in the order of addresses, once around.

@@ -13,6 +13,7 @@ mod slots;
 mod slow;
 #[path = "../support/mod.rs"]
 mod support;
+mod yields;
 
 use larder_engine::{OpenError, Planted, RequestKind, SECTOR_BYTES};
 use larder_io::sim::{FaultKind, SharedSlots, ask};
