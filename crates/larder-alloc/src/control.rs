@@ -526,7 +526,8 @@ impl ControlLoop {
             return None;
         }
         let memory = whole.then_some(self.profile.memory);
-        let mut found = self.observers[at].findings(now, self.config.nominal, memory);
+        let promised = self.tenants[at].goals.is_promise();
+        let mut found = self.observers[at].findings(now, self.config.nominal, memory, promised);
         found.usage = usages.get(at).copied().unwrap_or_default();
         Some(found)
     }

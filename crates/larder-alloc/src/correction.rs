@@ -30,6 +30,11 @@ impl Correction {
         Self { factor: 1.0, learned: 0, epochs: epochs.max(1) }
     }
 
+    /// Of no more than so many epochs from now on.
+    pub fn limit_epochs(&mut self, epochs: u32) {
+        self.epochs = epochs.max(1);
+    }
+
     /// So much was measured where the curves predict so much; of nothing, nothing is learned.
     pub fn learn(&mut self, measured: f64, predicted: f64) {
         if !(predicted > 0.0 && measured > 0.0) {

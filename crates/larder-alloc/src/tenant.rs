@@ -47,6 +47,13 @@ pub struct Goals {
     pub max_blocks: Option<u32>,
 }
 
+impl Goals {
+    /// A latency, IOPS or a proportion is to be kept to.
+    pub(crate) fn is_promise(&self) -> bool {
+        self.share.is_some() || self.reservation.is_some()
+    }
+}
+
 impl Default for Goals {
     fn default() -> Self {
         Self { weight: 1.0, share: None, reservation: None, max_blocks: None }

@@ -210,10 +210,17 @@ impl Observer {
     }
 
     /// What was found. With a memory, the epoch is over: what was counted weighs that much in the next one.
-    pub(super) fn findings(&mut self, now: f64, nominal: Latencies, memory: Option<f64>) -> Findings {
+    pub(super) fn findings(
+        &mut self,
+        now: f64,
+        nominal: Latencies,
+        memory: Option<f64>,
+        promised: bool,
+    ) -> Findings {
         self.analyze();
         // With a memory, the mean of some epochs: a burst in one of them would else make every miss dear in the next, and cheap in the one after.
-        let mut counted = self.past;
+        // Not where a promise is to be kept: what is late would be kept late.
+        let mut counted = if promised { Measured::default() } else { self.past };
         counted.add(&self.measured);
         let latencies = latencies(&counted, &self.latencies.unwrap_or(nominal), &nominal);
         let mut findings = Findings {

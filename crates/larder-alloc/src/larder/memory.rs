@@ -13,6 +13,9 @@ const FADE: f64 = 0.5;
 /// A correction is the mean of so many epochs: that of one with a burst, alone, would have the tenant's latencies count twice as much in the next, and half in the one after.
 const CORRECTED_EPOCHS: u32 = 4;
 
+/// That of a tenant with a promise, which is to be kept within a few epochs.
+const PROMISED_EPOCHS: u32 = 2;
+
 /// What is known of one tenant.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
@@ -62,6 +65,11 @@ impl Known {
     fn learn(&mut self, tenant: &Tenant<'_>, findings: &Findings, constraints: &Constraints) {
         self.menu = Menu::of(findings, constraints.write_back);
         self.weight = 1.0;
+        self.correction.limit_epochs(if tenant.goals.is_promise() {
+            PROMISED_EPOCHS
+        } else {
+            CORRECTED_EPOCHS
+        });
         if let Some((measured, predicted)) = self.measured_and_predicted(tenant, findings) {
             self.correction.learn(measured, predicted);
         }
