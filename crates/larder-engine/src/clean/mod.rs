@@ -141,7 +141,9 @@ impl Engine {
         };
         let waiting = &mut self.cleaner.volumes[volume.0 as usize].waiting;
         *waiting = waiting.saturating_add_signed(change);
-        self.cleaner.due |= *waiting == 0;
+        // Looking takes a moment for each volume of the engine.
+        let nobody = *waiting == 0;
+        self.cleaner.due |= nobody && self.volume(volume).dirty > 0;
     }
 
     /// How much of a tenant's partition may be dirty.
