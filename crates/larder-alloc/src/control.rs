@@ -527,7 +527,8 @@ impl ControlLoop {
         }
         let memory = whole.then_some(self.profile.memory);
         let promised = self.tenants[at].goals.is_promise();
-        let mut found = self.observers[at].findings(now, self.config.nominal, memory, promised);
+        let (nominal, epoch_seconds) = (self.config.nominal, self.config.epoch_seconds);
+        let mut found = self.observers[at].findings(now, nominal, epoch_seconds, memory, promised);
         found.usage = usages.get(at).copied().unwrap_or_default();
         Some(found)
     }

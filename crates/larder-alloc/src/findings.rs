@@ -157,10 +157,28 @@ pub struct Findings {
     pub measured: Measured,
     /// Seconds in which that happened; 0 where that is not known apart from `seconds`.
     pub measured_seconds: f64,
+    /// What of it happened since the last decision; none where that was at the begin of the epoch.
+    pub since_decision: Option<SinceDecision>,
     /// What a request takes.
     pub latencies: Latencies,
     /// How it uses its cache.
     pub usage: CacheUse,
+}
+
+/// What happened since the last decision, or since the tenant came.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SinceDecision {
+    /// What happened.
+    pub measured: Measured,
+    /// The part of a whole epoch that has passed since, 0 to 1.
+    pub part: f64,
+}
+
+impl Findings {
+    /// What happened under the last decision, and the part of a whole epoch that it has stood for.
+    pub(crate) fn under_decision(&self) -> SinceDecision {
+        self.since_decision.unwrap_or(SinceDecision { measured: self.measured, part: 1.0 })
+    }
 }
 
 impl From<EpochFindings> for Findings {

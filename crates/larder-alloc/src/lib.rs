@@ -52,7 +52,7 @@ pub use centaur::{Centaur, ConvexHull};
 pub use choices::{Candidates, Choice, Unmet};
 pub use combined::Combined;
 pub use eci::{CorrectedEci, Eci};
-pub use findings::{CacheUse, Findings, Latencies, Measured, Timed};
+pub use findings::{CacheUse, Findings, Latencies, Measured, SinceDecision, Timed};
 pub use larder::Larder;
 pub use larder_policy::WritePolicy;
 pub use optimal::Optimal;

@@ -10,7 +10,7 @@ use larder_policy::WritePolicy;
 use larder_policy::spec::CachingSpec;
 
 use super::{ControlConfig, ServedBy};
-use crate::{CacheUse, Findings, Latencies, Measured, Mode, Needs, Timed};
+use crate::{CacheUse, Findings, Latencies, Measured, Mode, Needs, SinceDecision, Timed};
 
 /// An analyzer remembers so many times the blocks of the cache at least: no cache of this size could serve longer distances.
 const REMEMBERED_CACHES: u64 = 2;
@@ -85,6 +85,9 @@ pub(super) struct Observer {
     /// When the epoch began, and the weight in seconds of what is left of those before.
     began: f64,
     before: f64,
+    /// When the last decision was, and what of the epoch had been measured by then.
+    decided: f64,
+    measured_before: Measured,
     /// Requests since the last look at their rate, when that was, and the rate that was decided by.
     since_look: u64,
     looked: f64,
@@ -110,6 +113,8 @@ impl Observer {
             latencies,
             began: 0.0,
             before: 0.0,
+            decided: 0.0,
+            measured_before: Measured::default(),
             since_look: 0,
             looked: 0.0,
             decided_by: None,
@@ -120,7 +125,7 @@ impl Observer {
     pub(super) fn restart(&mut self, now: f64) {
         self.analyze();
         self.fade(0.0);
-        (self.began, self.before) = (now, 0.0);
+        (self.began, self.before, self.decided) = (now, 0.0, now);
         (self.since_look, self.looked, self.decided_by) = (0, now, None);
     }
 
@@ -214,6 +219,7 @@ impl Observer {
         &mut self,
         now: f64,
         nominal: Latencies,
+        epoch_seconds: f64,
         memory: Option<f64>,
         promised: bool,
     ) -> Findings {
@@ -227,6 +233,10 @@ impl Observer {
             seconds: now - self.began + self.before,
             measured: self.measured,
             measured_seconds: now - self.began,
+            since_decision: Some(SinceDecision {
+                measured: self.measured.since(&self.measured_before),
+                part: ((now - self.decided) / epoch_seconds).clamp(0.0, 1.0),
+            }),
             latencies,
             usage: CacheUse::default(),
             ..Findings::default()
@@ -244,6 +254,7 @@ impl Observer {
             findings.epoch.accesses = findings.epoch.requests;
         }
         self.decided_by = Some(findings.epoch.requests as f64 / findings.seconds.max(f64::MIN_POSITIVE));
+        (self.decided, self.measured_before) = (now, self.measured);
         if let Some(memory) = memory {
             self.latencies = Some(latencies);
             self.before = findings.seconds * memory;
@@ -259,6 +270,7 @@ impl Observer {
 
     fn fade(&mut self, memory: f64) {
         self.past.add(&std::mem::take(&mut self.measured));
+        self.measured_before = Measured::default();
         self.past.fade(memory);
         let Some(scopes) = &mut self.scopes else { return };
         if let Some(analyzer) = &mut scopes.analyzer {

@@ -138,6 +138,39 @@ fn where_the_method_has_a_memory_latencies_are_means_over_some_epochs() {
 }
 
 #[test]
+fn a_tenant_with_a_promise_is_measured_in_the_last_epoch_alone() {
+    let mut control = control("larder", &["a"]);
+    let share = Goals { share: Some(2.0), ..Goals::default() };
+    control.change(0, ControlTenant { goals: share, ..control.tenants()[0].clone() }, 0.0);
+    control.arrive(&[0], 0.0).expect("fits");
+    let missed = [1.0, 4.0, 9.0].map(|seconds| {
+        read_twice(&mut control, 0, 40);
+        (0..400).for_each(|_| control.served(0, ServedBy::ReadMiss, seconds));
+        control.decide(600.0 * seconds, &[]).expect("decided");
+        control.positions()[0].findings.as_ref().map(|findings| findings.latencies.read_miss)
+    });
+    assert_eq!(missed, [Some(1.0), Some(4.0), Some(9.0)]);
+}
+
+#[test]
+fn what_came_under_the_last_decision_is_told_apart_from_the_epoch() {
+    let mut control = control("larder", &["a"]);
+    control.arrive(&[0], 0.0).expect("fits");
+    let mut since = |count: u64, at: f64| {
+        read_twice(&mut control, 0, 40);
+        (0..count).for_each(|_| control.served(0, ServedBy::ReadMiss, 1.0));
+        control.decide(at, &[]).expect("decided");
+        let found = control.positions()[0].findings.clone().expect("it was there");
+        let since = found.since_decision.expect("there was one");
+        (found.measured.read_misses.count, since.measured.read_misses.count, since.part)
+    };
+    assert_eq!(since(10, 25.0), (10, 10, 0.25));
+    assert_eq!(since(20, 50.0), (30, 20, 0.25));
+    assert_eq!(since(30, 100.0), (60, 30, 0.5));
+    assert_eq!(since(40, 200.0), (40, 40, 1.0));
+}
+
+#[test]
 fn a_tenant_that_does_far_more_is_taken_for_a_newcomer() {
     let mut control = control("larder", &["a"]);
     control.arrive(&[0], 0.0).expect("fits");

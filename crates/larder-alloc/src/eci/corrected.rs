@@ -23,8 +23,8 @@ impl CorrectedEci {
         let mut before = std::mem::take(&mut self.corrections);
         let learn = |tenant: &Tenant<'_>| {
             let mut correction = before.remove(tenant.name).unwrap_or_default();
-            if let Some((measured, predicted)) = tenant.found().and_then(|found| reads(tenant, found)) {
-                correction.learn(measured, predicted);
+            if let Some((measured, predicted, part)) = tenant.found().and_then(|found| reads(tenant, found)) {
+                correction.learn(measured, predicted, part);
             }
             self.corrections.insert(tenant.name.to_owned(), correction);
             correction.if_wrong()
@@ -74,12 +74,13 @@ impl Allocator for CorrectedEci {
     }
 }
 
-/// What the reads of the epoch took in the mean, and what they take by its curves with the blocks that the tenant held.
-fn reads(tenant: &Tenant<'_>, found: &Findings) -> Option<(f64, f64)> {
-    let (hits, misses) = (found.measured.read_hits, found.measured.read_misses);
+/// What the reads under the last decision took in the mean, what they take by the curves with the blocks that the tenant held, and the part of an epoch in which that was.
+fn reads(tenant: &Tenant<'_>, found: &Findings) -> Option<(f64, f64, f64)> {
+    let under = found.under_decision();
+    let (hits, misses) = (under.measured.read_hits, under.measured.read_misses);
     let count = hits.count + misses.count;
     let measured = (count > 0).then(|| (hits.seconds + misses.seconds) / count as f64)?;
-    Some((measured, predicted_reads(found, held_blocks(tenant))?))
+    Some((measured, predicted_reads(found, held_blocks(tenant))?, under.part))
 }
 
 /// What a read takes in the mean with so many blocks; none where nothing was read.

@@ -146,6 +146,7 @@ impl Host {
         Findings {
             measured: self.measured(epoch.requests, &latencies),
             measured_seconds: 0.0,
+            since_decision: None,
             epoch,
             seconds: 1.0 + self.rng.unit() * 600.0,
             curves,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::choices::points;
 use crate::correction::{Correction, held_blocks};
 use crate::menu::Menu;
-use crate::{Choice, Constraints, Findings, Tenant};
+use crate::{Choice, Constraints, Findings, Measured, Tenant};
 
 /// What a tenant did before counts so much less after every epoch in which it did nothing.
 const FADE: f64 = 0.5;
@@ -70,14 +70,15 @@ impl Known {
         } else {
             CORRECTED_EPOCHS
         });
-        if let Some((measured, predicted)) = self.measured_and_predicted(tenant, findings) {
-            self.correction.learn(measured, predicted);
+        let under = findings.under_decision();
+        if let Some((measured, predicted)) = self.measured_and_predicted(tenant, &under.measured) {
+            self.correction.learn(measured, predicted, under.part);
         }
     }
 
-    /// The latency of the epoch that ended, and what its curves say of the partition that the tenant had.
-    fn measured_and_predicted(&self, tenant: &Tenant<'_>, findings: &Findings) -> Option<(f64, f64)> {
-        let measured = findings.measured.mean_latency()?;
+    /// The latency under the decision that ended, and what its curves say of the partition that the tenant had.
+    fn measured_and_predicted(&self, tenant: &Tenant<'_>, measured: &Measured) -> Option<(f64, f64)> {
+        let measured = measured.mean_latency()?;
         let way = self.menu.ways.iter().find(|way| way.mode == tenant.mode)?;
         Some((measured, way.at(held_blocks(tenant)).latency))
     }
