@@ -37,7 +37,7 @@ class Server(nbd.Server):
 class Larder(Server):
     """Larder with one tenant whose whole volume fits its cache, not kept, as the peers keep nothing."""
 
-    def __init__(self, binary, folder, backing):
+    def __init__(self, binary, folder, backing, poll):
         self.binary, self.config = binary, f"{folder}/larder.toml"
         with open(self.config, "w") as file:
             file.write(f"""
@@ -48,6 +48,7 @@ keep = false
 [control]
 socket = "{folder}/larder.sock"
 allocator = "static"
+poll = "{poll}"
 [[tenant]]
 name = "bench"
 write_policy = "wt"
@@ -108,7 +109,7 @@ def scene(title, options, folder, peers):
         with open(path, "wb") as file:
             for _ in range(SIZE_MIB):
                 file.write(os.urandom(1 << 20))
-    larder = Larder(options.larder, folder, backing)
+    larder = Larder(options.larder, folder, backing, options.poll)
     servers = [larder, *peers(folder, image)]
     try:
         for server in servers:
@@ -138,6 +139,7 @@ def main():
     parser.add_argument("--depths", type=int, nargs="+", default=[1, 32])
     parser.add_argument("--kinds", nargs="+", choices=["read", "write"], default=["read", "write"])
     parser.add_argument("--scenes", nargs="+", choices=["disk", "tmpfs"], default=["disk", "tmpfs"])
+    parser.add_argument("--poll", default="50us", help="how long Larder looks for work before it sleeps")
     parser.add_argument("--disk", default="target", help="a folder on the disk to measure")
     options = parser.parse_args()
     os.makedirs(options.disk, exist_ok=True)

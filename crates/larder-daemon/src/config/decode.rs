@@ -15,8 +15,8 @@ use super::error::Complaint;
 use super::reader::{Field, Source, Table, Unique};
 use super::{
     AllocatorChoice, ApiConfig, BackingConfig, CacheConfig, Config, ControlConfig, DEFAULT_CONTROL_SOCKET,
-    EPOCH_MAX, EPOCH_MIN, GoalsConfig, NAME_BYTES_MAX, PolicyChoice, Population, REACTORS_MAX, SocketGroup,
-    TENANTS_MAX, TenantConfig, UNIX_PATH_BYTES_MAX, VOLUMES_MAX, VolumeConfig,
+    EPOCH_MAX, EPOCH_MIN, GoalsConfig, NAME_BYTES_MAX, POLL_DEFAULT, POLL_MAX, PolicyChoice, Population,
+    REACTORS_MAX, SocketGroup, TENANTS_MAX, TenantConfig, UNIX_PATH_BYTES_MAX, VOLUMES_MAX, VolumeConfig,
 };
 use crate::units::ExactSize;
 use crate::wear::budget::BudgetChoice;
@@ -127,6 +127,7 @@ fn control_default() -> ControlConfig {
         write_back: false,
         write_budget: BudgetChoice::default(),
         reactors: None,
+        poll: POLL_DEFAULT,
         loss_file: None,
     }
 }
@@ -142,6 +143,7 @@ fn control(table: &Table<'_>, base: &Path, cache: &CacheConfig) -> Result<Contro
         "write_back",
         "write_budget",
         "reactors",
+        "poll",
         "loss_file",
     ];
     table.allow_only(&known)?;
@@ -175,6 +177,9 @@ fn control(table: &Table<'_>, base: &Path, cache: &CacheConfig) -> Result<Contro
     }
     control.reactors =
         table.integer("reactors", 1, REACTORS_MAX)?.map(|field| reactors(&field, keep)).transpose()?;
+    if let Some(field) = table.duration("poll")? {
+        control.poll = poll(&field)?;
+    }
     control.loss_file = table.string("loss_file")?.map(|field| path(&field, base)).transpose()?;
     Ok(control)
 }
@@ -214,6 +219,16 @@ pub(super) fn socket_group(field: &Field<'_, &str>) -> Result<SocketGroup, Compl
         )),
         _ => Ok(SocketGroup::Name(field.value.to_owned())),
     }
+}
+
+fn poll(field: &Field<'_, Duration>) -> Result<Duration, Complaint> {
+    if field.value > POLL_MAX {
+        return Err(field.complain(
+            "polling for more than a millisecond takes the processor from others, and makes nothing faster",
+            "use a duration such as \"50us\", or \"0us\" to sleep at once",
+        ));
+    }
+    Ok(field.value)
 }
 
 fn epoch(field: &Field<'_, Duration>) -> Result<Duration, Complaint> {

@@ -40,13 +40,14 @@ impl ReactorPlan {
         count: usize,
         analyzer: &Analyzer,
         recorders: &Recorders,
-        bypass_slow: bool,
+        config: &Config,
     ) -> Result<Self, ServeError> {
         let pool = recovered.map_or_else(|| SharedPool::new(cache.blocks()), SharedPool::of_recovered);
         let builder = |index| {
             let name = format!("reactor-{index}");
-            let config = ReactorConfig { name, bypass_slow, ..ReactorConfig::default() };
-            let mut builder = ReactorBuilder::new(config, cache, pool.clone())?;
+            let (bypass_slow, spin) = (config.cache.bypass_slow, config.control.poll);
+            let reactor = ReactorConfig { name, bypass_slow, spin, ..ReactorConfig::default() };
+            let mut builder = ReactorBuilder::new(reactor, cache, pool.clone())?;
             builder.monitor(recorders.tap(index, analyzer.sink(index)));
             Ok(builder)
         };

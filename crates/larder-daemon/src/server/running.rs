@@ -92,14 +92,7 @@ impl Running {
         let mut analyzer = Analyzer::default();
         analyzer.keep_budget(BudgetFile::at(config.budget_file()));
         let recorders = Recorders::default();
-        let mut plan = ReactorPlan::new(
-            &cache,
-            recovered.as_deref(),
-            count,
-            &analyzer,
-            &recorders,
-            config.cache.bypass_slow,
-        )?;
+        let mut plan = ReactorPlan::new(&cache, recovered.as_deref(), count, &analyzer, &recorders, config)?;
         plan.add_tenants(config, &places, checked.epochs.standings(), checked.backings, vhost)?;
         plan.share(&places, checked.epochs.arrangement().sharing);
         let warm = recovered.map(|recovered| open(&mut plan, &recovered, checked.volumes)).transpose()?;

@@ -149,7 +149,7 @@ help: write the path of a file or a device"#,
     (
         r#"socket"#,
         r#"sock = "x""#,
-        r#"larder.toml:8: unknown key "sock" in [control]; known keys are socket, socket_group, allocator, epoch, min_blocks, write_threshold, write_back, write_budget, reactors, loss_file
+        r#"larder.toml:8: unknown key "sock" in [control]; known keys are socket, socket_group, allocator, epoch, min_blocks, write_threshold, write_back, write_budget, reactors, poll, loss_file
   |
 8 | sock = "x"
   | ^^^^
@@ -235,6 +235,15 @@ help: write "unlimited"; "endurance" for what [cache] endurance allows; as there
 10 | write_budget = "endurance"
    |                ^^^^^^^^^^^
 help: write endurance = "600TBW", say, in [cache]; or the budget itself: "200GiB/day""#,
+    ),
+    (
+        r#"epoch"#,
+        r#"poll = "2ms""#,
+        r#"larder.toml:10: polling for more than a millisecond takes the processor from others, and makes nothing faster
+   |
+10 | poll = "2ms"
+   |        ^^^^^
+help: use a duration such as "50us", or "0us" to sleep at once"#,
     ),
     (
         r#"epoch"#,
