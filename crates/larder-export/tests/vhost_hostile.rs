@@ -8,6 +8,7 @@ mod support;
 use std::fs::File;
 use std::os::fd::{FromRawFd, IntoRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use support::disk::Disk;
 use support::rogue::{AVAILABLE, DATA, HEADER, MEMORY, NEXT, Rogue, SIZE, STATUS, WRITE};
 use support::{Server, pattern};
@@ -284,6 +285,7 @@ fn garbage_is_survived() {
     };
     let mut rogue = Rogue::serving(&server.vhost_socket(0));
     let mut answered = 0;
+    let mut ended = 0;
     for round in 0..600 {
         // Four requests as they should be, of which some descriptors are then made wrong.
         let good_heads = [0_u16, 3, 6, 9];
@@ -302,9 +304,21 @@ fn garbage_is_survived() {
             0 => (0..1 + random(4)).map(|_| random(u64::from(SIZE) + 1) as u16).collect(),
             _ => good_heads.to_vec(),
         };
+        let before = rogue.used();
         rogue.offer(&heads);
+        // All are given back or the connection ends, unless a request has written over the rings: then nobody can tell.
+        let patience = Instant::now() + Duration::from_millis(50);
+        let all_back = loop {
+            if rogue.used() == before.wrapping_add(heads.len() as u16) {
+                break true;
+            }
+            if !rogue.is_connected() || Instant::now() > patience {
+                break false;
+            }
+        };
+        answered += u32::from(all_back);
         if !rogue.is_connected() {
-            answered += u32::from(rogue.used());
+            ended += 1;
             drop(rogue);
             rogue = Rogue::serving(&server.vhost_socket(0));
         }
@@ -312,8 +326,11 @@ fn garbage_is_survived() {
             is_well(&mut good, round);
         }
     }
-    answered += u32::from(rogue.used());
-    assert!(answered > 200, "only {answered} were answered: nothing was tested behind the first descriptor");
+    assert!(
+        answered > 50,
+        "only {answered} rounds were answered: nothing was tested behind the first descriptor"
+    );
+    assert!(ended > 50, "only {ended} rounds ended the connection: nothing was wrong with them");
     is_well(&mut good, 1);
     drop((rogue, good));
     server.stop();
