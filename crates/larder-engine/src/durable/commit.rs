@@ -34,10 +34,7 @@ impl Engine {
     pub(super) fn start_round(&mut self) -> bool {
         let early = self.is_planted(Planted::MapBeforeData);
         let Some(durable) = &mut self.durable else { return false };
-        if early {
-            durable.news.hurry(&mut durable.slots);
-        }
-        if durable.news.is_ripe() && !durable.superblock.may_hold_dirty {
+        if durable.news.waiting() > 0 && !durable.superblock.may_hold_dirty {
             let superblock = Superblock { may_hold_dirty: true, ..durable.successor() };
             let piece = superblock_piece(&superblock);
             durable.next_superblock = Some(superblock);

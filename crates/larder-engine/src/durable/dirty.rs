@@ -56,7 +56,7 @@ impl Engine {
         if early || !durable.news.wait(volume, request, round) {
             return self.reply(request, Ok(()));
         }
-        durable.want(2);
+        durable.want(1);
         self.pump();
     }
 
@@ -73,11 +73,12 @@ impl Engine {
     /// Say what is ripe. False if the journal is full.
     pub(super) fn push_news(&mut self) -> bool {
         let Some(durable) = &mut self.durable else { return true };
-        while let Some(news) = durable.news.next() {
+        while let Some((number, news)) = durable.news.next() {
             let pushed = match news {
+                News::Map { slot, .. } if !durable.slots.is_waiting(slot, number) => continue,
                 News::Map { block, slot, crc, old } => {
                     let epoch = durable.versions.epoch(slot);
-                    durable.push(Entry::Map { block, dirty: true, epoch, slot, crc, old })
+                    durable.push(Entry::Write { block, epoch, slot, crc, old })
                 }
                 News::Free { slot } => durable.push(Entry::Free { slot }),
                 News::Lose { slot } => durable.push_lost(slot),
@@ -202,7 +203,7 @@ impl Durable {
         self.news.add(News::Free { slot });
         self.want_if_much();
         if soon {
-            self.want(2);
+            self.want(1);
         }
     }
 
@@ -210,7 +211,7 @@ impl Durable {
     pub(crate) fn lose(&mut self, slot: u32) {
         if !self.is_latched() {
             self.news.add(News::Lose { slot });
-            self.want(2);
+            self.want(1);
         }
     }
 
@@ -267,7 +268,7 @@ impl Durable {
         if self.owed.remove(&slot).is_some() {
             self.slots.supersede(slot);
             self.news.add(News::Free { slot });
-            self.want(2);
+            self.want(1);
         }
     }
 
@@ -305,7 +306,7 @@ impl Durable {
     pub(crate) fn may_write_back(&mut self, slot: u32) -> bool {
         let firm = self.slots.is_firm(slot);
         if !firm {
-            self.want(2);
+            self.want(1);
         }
         firm
     }
@@ -315,14 +316,14 @@ impl Durable {
         let block = self.block_id(key);
         let leaves = self.limbo.of(block).any(|slot| !waits(slot));
         if leaves {
-            self.want(2);
+            self.want(1);
         }
         !leaves
     }
 
     /// All that waits is to become durable.
     pub(crate) fn want_soon(&mut self) {
-        self.want(2);
+        self.want(1);
     }
 
     fn note_said(&mut self, news: News) {

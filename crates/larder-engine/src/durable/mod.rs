@@ -12,8 +12,8 @@
 //!   So a few slots are freed ahead.
 //! * **A write past a mapped block** waits until its region is marked, durably ([`guard`]). Marks go when a region has been quiet
 //!   for a while ([`tend`]).
-//! * **A dirty block** is mapped when its data is durable, in the order of the writes ([`news`]); a guest's flush waits for that.
-//!   What becomes of the slots of older versions is in [`dirty`].
+//! * **A dirty block** is mapped when its data is written, in the order of the writes ([`news`]): the flush of the round makes both durable, and a guest's flush
+//!   waits for that. What becomes of the slots of older versions is in [`dirty`].
 //! * **A volume that grows** has its new size in the volume table before anything is said of what is beyond the old end ([`grow`]), and one that
 //!   joins ([`join`]) its name, before anything is said of it.
 //! * **An error** of the device in metadata ends all this for good ([`latch`]): the superblock is marked, the cache is not used
@@ -170,6 +170,8 @@ pub(crate) struct Durable {
     pages: Vec<Piece>,
     /// The pages that the running flush covers.
     ticket: Ticket,
+    /// The next round says of the last one that it is durable, if there is nothing else to say.
+    confirms: bool,
     /// True if the journal refused an entry in this round.
     full: bool,
     /// Parts that wait until there may be more marks.

@@ -1,11 +1,9 @@
 //! What the journal is to say of dirty blocks, in order, and which guests wait for it.
 //!
-//! News go through the same stages as the data that they are about: they *wait* until a flush of the device begins that covers the
-//! data, and may change until then; they are *gathered* by that flush, and are said from then on whatever happens, since a guest's
-//! flush may count on them; when it has ended they are *ripe*, and the next round says them, all of one flush before any of the
-//! next. A `Free` goes the same way, so that it never overtakes the `Map` before it.
+//! News *wait* until a round begins, and may change until then: newer data of a block take the place of older ones, with which a guest's flush that waits for those
+//! is served as well. A round says all that wait, in order. Its flush makes durable what it says together with the data that this is about
+//! ([`Entry::Write`](crate::format::Entry::Write)). A `Free` goes the same way, so that it never overtakes the `Map` before it.
 
-use super::slots::SlotTable;
 use crate::format::BlockId;
 use crate::{RequestId, VolumeId};
 use std::collections::VecDeque;
@@ -21,14 +19,6 @@ pub(super) enum News {
     Lose { slot: u32 },
 }
 
-/// The news that one flush covers.
-#[derive(Debug)]
-struct Batch {
-    /// All that was issued before it is said when it is.
-    upto: u64,
-    news: VecDeque<News>,
-}
-
 /// A guest whose flush has ended on the backing, and waits for the journal.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
@@ -41,14 +31,9 @@ struct Waiter {
 /// All news.
 #[derive(Debug, Default)]
 pub(super) struct NewsDesk {
-    /// Counted from the first; those that were withdrawn, too.
-    issued: u64,
-    waiting: Vec<Option<News>>,
-    /// What was issued before the last gathering.
-    gathered: u64,
-    flushing: VecDeque<Batch>,
-    ripe: VecDeque<Batch>,
-    /// All issued up to here are said; and durable.
+    /// In order; none in the places of those that were withdrawn.
+    waiting: VecDeque<Option<News>>,
+    /// All before this place are said; and durable. Places are counted from the first.
     said: u64,
     durable: u64,
     waiters: VecDeque<Waiter>,
@@ -57,86 +42,56 @@ pub(super) struct NewsDesk {
 }
 
 impl NewsDesk {
-    /// Another one; returns its number until it is gathered.
+    /// Another one; returns its number, which is its own while it waits.
     pub fn add(&mut self, news: News) -> u32 {
-        self.issued += 1;
-        self.waiting.push(Some(news));
-        (self.waiting.len() - 1) as u32
+        let place = self.end();
+        self.waiting.push_back(Some(news));
+        place as u32
     }
 
     /// News in place of withdrawn ones.
-    pub fn put(&mut self, at: u32, news: News) {
-        self.issued += 1;
-        self.waiting[at as usize] = Some(news);
+    pub fn put(&mut self, number: u32, news: News) {
+        *self.place(number) = Some(news);
     }
 
     /// A waiting `Map` will not be said. The slot that it was to free.
-    pub fn withdraw(&mut self, at: u32) -> Option<u32> {
-        match self.waiting[at as usize].take() {
+    pub fn withdraw(&mut self, number: u32) -> Option<u32> {
+        match self.place(number).take() {
             Some(News::Map { old, .. }) => old,
             _ => unreachable!("the slot table knows which news wait"),
         }
     }
 
-    /// News that wait for a flush.
+    fn place(&mut self, number: u32) -> &mut Option<News> {
+        &mut self.waiting[number.wrapping_sub(self.said as u32) as usize]
+    }
+
+    /// The place behind the last.
+    fn end(&self) -> u64 {
+        self.said + self.waiting.len() as u64
+    }
+
+    /// News that wait.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Nothing is left to say.
-    pub fn is_done(&self) -> bool {
-        self.waiting.is_empty() && self.flushing.is_empty() && self.ripe.is_empty()
-    }
-
-    /// True if a round could say something.
-    pub fn is_ripe(&self) -> bool {
-        !self.ripe.is_empty()
-    }
-
-    /// A flush of the device begins: it covers the data of all that waits.
-    pub fn gather(&mut self, slots: &mut SlotTable) {
-        if self.issued == self.gathered {
-            return;
-        }
-        let numbered = (0..).zip(self.waiting.drain(..));
-        let stays = |(number, news): (u32, Option<News>)| match news? {
-            News::Map { block, slot, .. } if !slots.gather(slot, number, block) => None,
-            news => Some(news),
-        };
-        let news = numbered.filter_map(stays).collect();
-        self.gathered = self.issued;
-        self.flushing.push_back(Batch { upto: self.issued, news });
-    }
-
-    /// What has been gathered may be said although no flush has ended: a planted bug.
-    pub fn hurry(&mut self, slots: &mut SlotTable) {
-        self.gather(slots);
-        self.flush_ended();
-    }
-
-    /// The flush has ended.
-    pub fn flush_ended(&mut self) {
-        self.ripe.append(&mut self.flushing);
-    }
-
-    /// The next to say, in order; [`NewsDesk::unsaid`] takes it back.
-    pub fn next(&mut self) -> Option<News> {
+    /// The next to say, in order, with its number; [`NewsDesk::unsaid`] takes it back.
+    pub fn next(&mut self) -> Option<(u32, News)> {
         loop {
-            let batch = self.ripe.front_mut()?;
-            if let Some(news) = batch.news.pop_front() {
-                return Some(news);
+            let news = self.waiting.pop_front()?;
+            let number = self.said as u32;
+            self.said += 1;
+            if let Some(news) = news {
+                return Some((number, news));
             }
-            self.said = batch.upto;
-            self.ripe.pop_front();
         }
     }
 
     /// The journal had no room for it.
     pub fn unsaid(&mut self, news: News) {
-        match self.ripe.front_mut() {
-            Some(batch) => batch.news.push_front(news),
-            None => self.ripe.push_front(Batch { upto: self.said, news: VecDeque::from([news]) }),
-        }
+        self.said -= 1;
+        self.waiting.push_front(Some(news));
     }
 
     /// A round begins.
@@ -155,11 +110,10 @@ impl NewsDesk {
         self.durable = self.said;
     }
 
-    /// A request waits for all that was issued, and for the round that is under way where `round`. False if there is nothing to
-    /// wait for.
+    /// A request waits for all that there is to say, and for the round that is under way where `round`. False if there is nothing to wait for.
     pub fn wait(&mut self, volume: VolumeId, request: RequestId, round: bool) -> bool {
         let round = if round { self.rounds_begun } else { 0 };
-        let waiter = Waiter { volume, request, upto: self.issued, round };
+        let waiter = Waiter { volume, request, upto: self.end(), round };
         let waits = !self.is_over(&waiter) || !self.waiters.is_empty();
         if waits {
             self.waiters.push_back(waiter);
@@ -185,9 +139,8 @@ impl NewsDesk {
 
     /// Nothing will be said any more: all requests that wait, with their volumes.
     pub fn give_up(&mut self) -> Vec<(VolumeId, RequestId)> {
+        self.said = self.end();
         self.waiting.clear();
-        self.flushing.clear();
-        self.ripe.clear();
         self.waiters.drain(..).map(|waiter| (waiter.volume, waiter.request)).collect()
     }
 

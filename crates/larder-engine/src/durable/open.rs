@@ -258,6 +258,7 @@ impl Durable {
             said: super::Said::default(),
             pages: Vec::new(),
             ticket: Ticket::default(),
+            confirms: false,
             full: false,
             gate: VecDeque::new(),
             held: Vec::new(),

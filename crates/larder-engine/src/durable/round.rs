@@ -19,6 +19,9 @@ impl Durable {
     pub(super) fn begin_round(&mut self) -> Vec<Piece> {
         self.ticket = self.table.issued();
         let mut pieces = self.journal.seal();
+        if pieces.is_empty() && std::mem::take(&mut self.confirms) {
+            pieces = self.journal.confirm();
+        }
         pieces.append(&mut self.pages);
         let Self { table, journal, slots, versions, pages, .. } = self;
         let mut page = vec![0; PAGE_BYTES];
@@ -45,13 +48,11 @@ impl Durable {
     pub(super) fn flush_begins(&mut self) {
         self.unflushed.iter().for_each(|wish| self.slots.cover(wish.slot));
         self.flushing.append(&mut self.unflushed);
-        self.news.gather(&mut self.slots);
     }
 
     /// The flush has ended: what was written when it began is durable.
     pub(super) fn flush_ended(&mut self) {
         self.ripe.extend(self.flushing.drain(..));
-        self.news.flush_ended();
     }
 
     /// The round's flush has ended.
@@ -79,9 +80,10 @@ impl Durable {
 
     /// Ask for rounds where so much has gathered that they are worth it.
     pub(super) fn want_if_much(&mut self) {
-        if self.full || self.ripe.len() >= LAZY || self.frees.len() >= LAZY {
+        let waiting = [self.ripe.len(), self.frees.len(), self.news.waiting()];
+        if self.full || waiting.iter().any(|&waiting| waiting >= LAZY) {
             self.want(1);
-        } else if self.unflushed.len() >= LAZY || self.news.waiting() >= LAZY {
+        } else if self.unflushed.len() >= LAZY {
             self.want(2);
         }
     }

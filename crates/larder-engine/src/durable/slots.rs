@@ -3,8 +3,8 @@
 //! The journal's view is not the cache's: a block that was filled just now is cached and not yet mapped; one that was
 //! evicted is mapped until its `Free` is durable, and its slot must not be used before.
 //!
-//! A dirty slot goes through four states: *waiting* (what is to be said of it may still change), *gathered* (it will be said, and a
-//! flush may count on it), *used* (pushed), and *firm* (durable: the cleaner may write it back).
+//! A dirty slot goes through three states: *waiting* (what is to be said of it may still change), *used* (pushed: a guest's flush may count on it), and *firm*
+//! (durable: the cleaner may write it back).
 
 use crate::format::{BlockId, Contents, Epoch};
 
@@ -22,7 +22,7 @@ const FREEING: u64 = 8 << FLAG_SHIFT;
 const LOOSE: u64 = 16 << FLAG_SHIFT;
 /// The backing does not have the data. With `USED` the journal maps it so.
 const DIRTY: u64 = 32 << FLAG_SHIFT;
-/// With `DIRTY`: the mapping is durable; without `USED`: it is gathered. With `FREEING` alone: it was dirty.
+/// With `DIRTY`: the mapping is durable. With `FREEING` alone: it was dirty.
 const FIRM: u64 = 64 << FLAG_SHIFT;
 /// No flush of the device has begun since the slot was written.
 const YOUNG: u64 = 128 << FLAG_SHIFT;
@@ -141,18 +141,13 @@ impl SlotTable {
         slot.crc = crc;
     }
 
-    /// The news of a waiting slot are gathered. False if it is not waiting with this number: there is nothing to say.
-    pub fn gather(&mut self, slot: u32, news: u32, block: BlockId) -> bool {
-        let slot = self.at(slot);
-        let word = slot.word();
-        let waits = word & (USED | DIRTY | FIRM) == DIRTY && word & NEWS == u64::from(news);
-        if waits {
-            slot.set(DIRTY | FIRM | word & (SUMMED | LOOSE | STALE) | key_bits(block));
-        }
-        waits
+    /// True if the slot is waiting with these news. Else there is nothing to say of it.
+    pub fn is_waiting(&self, slot: u32, news: u32) -> bool {
+        let word = self.word(slot);
+        word & (USED | DIRTY) == DIRTY && word & NEWS == u64::from(news)
     }
 
-    /// A dirty `Map` was pushed.
+    /// A dirty `Map` was pushed, with its data or of data that are durable.
     pub fn map_dirty(&mut self, slot: u32, block: BlockId) {
         let slot = self.at(slot);
         slot.set(USED | DIRTY | slot.word() & (SUMMED | LOOSE | STALE) | key_bits(block));
@@ -204,7 +199,7 @@ impl SlotTable {
     pub fn withdraw(&mut self, slot: u32) -> Option<u32> {
         let slot = self.at(slot);
         let news = (slot.word() & NEWS) as u32;
-        let waits = slot.word() & (USED | DIRTY | FIRM) == DIRTY;
+        let waits = slot.word() & (USED | DIRTY) == DIRTY;
         if waits {
             slot.set(0);
         }
@@ -365,9 +360,10 @@ mod tests {
         assert_eq!((slots.sum(0), slots.contents(0), slots.is_owed(0)), (Some(9), None, false));
         assert_eq!(slots.withdraw(0), Some(5), "nothing was said");
         slots.wait(0, 6, 9);
-        assert!(!slots.gather(0, 5, BLOCK) && slots.gather(0, 6, BLOCK) && !slots.gather(0, 6, BLOCK));
-        assert_eq!((slots.withdraw(0), slots.release(0), slots.is_owed(0)), (None, Release::Owed, true));
+        assert!(!slots.is_waiting(0, 5) && slots.is_waiting(0, 6));
         slots.map_dirty(0, BLOCK);
+        assert!(!slots.is_waiting(0, 6));
+        assert_eq!((slots.withdraw(0), slots.release(0), slots.is_owed(0)), (None, Release::Owed, true));
         assert_eq!(
             slots.contents(0),
             Some(Contents { block: BLOCK, dirty: true, epoch: Epoch::NONE, crc: 9 })

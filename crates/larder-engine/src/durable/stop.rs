@@ -30,7 +30,7 @@ impl Engine {
         }
         let Some(durable) = &mut self.durable else { return };
         // Some of what is said to be clean is forgotten by the journal, and has to be mapped again; and marks wait for what frees older versions.
-        let unsaid = !durable.cleans.is_empty() || !durable.news.is_done();
+        let unsaid = !durable.cleans.is_empty() || durable.news.waiting() > 0;
         if unsaid && self.start_round() {
             return;
         }
@@ -44,7 +44,7 @@ impl Engine {
         let Some(durable) = &mut self.durable else { return };
         let lists = [durable.frees.len(), durable.unmarks.len(), durable.ripe.len(), durable.unflushed.len()];
         let waiting =
-            lists.iter().sum::<usize>() + durable.cleans.len() + usize::from(!durable.news.is_done());
+            lists.iter().sum::<usize>() + durable.cleans.len() + durable.news.waiting();
         let said = durable.journal.is_sealed() && durable.journal.durable() == durable.journal.sealed();
         if (waiting > 0 || !said || !durable.pages.is_empty()) && self.start_round() {
             return;

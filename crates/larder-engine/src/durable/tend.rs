@@ -15,6 +15,7 @@ impl Engine {
         durable.unmarks.extend(idle);
         // One that makes data durable, one that maps it.
         durable.want(2);
+        durable.confirms = true;
         self.flush_unflushed();
         self.clean_now_and_then();
         self.pump();

@@ -1,8 +1,8 @@
 //! Entries of the journal: the changes that make up the state, 20 bytes each.
 //!
-//! | bytes | `Map` | `Free`, `Clean` | `Mark` | `Unmark` |
+//! | bytes | `Map`, `Write` | `Free`, `Clean` | `Mark` | `Unmark` |
 //! | --- | --- | --- | --- | --- |
-//! | 0..8 | block (40 bits), volume (16), kind (8; 64 and [`Epoch`] for one that is dirty and has an epoch) | kind | region (40), volume (16), kind (8) | likewise |
+//! | 0..8 | block (40 bits), volume (16), kind (8; 64 and [`Epoch`] for one that is dirty and has an epoch; 128 more for a `Write`) | kind | region (40), volume (16), kind (8) | likewise |
 //! | 8..12 | slot | slot | since (8 bytes) | 0 |
 //! | 12..16 | checksum of the data | 0 | | 0 |
 //! | 16..20 | old slot, 2^32-1 for none | 0 | 0 | 0 |
@@ -31,6 +31,8 @@ const MARK: u64 = 5;
 const UNMARK: u64 = 6;
 /// A dirty `Map` with an epoch: this and its six bits.
 const MAP_IN_EPOCH: u64 = 64;
+/// A `Write`: this and the kind of the dirty `Map`.
+const WITH_DATA: u64 = 128;
 
 /// Which block of which volume, by its number in the volume table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,6 +107,20 @@ pub enum Entry {
         /// Where it was: free from now on.
         old: Option<u32>,
     },
+    /// A dirty [`Entry::Map`] of data that were written before the entry, and may become durable no earlier than it: while nothing else says that its record was
+    /// durable, it was not if the slot holds anything else.
+    Write {
+        /// Which block.
+        block: BlockId,
+        /// As in a `Map`.
+        epoch: Epoch,
+        /// Where it is.
+        slot: u32,
+        /// [`super::Salt::block`] of its data.
+        crc: u32,
+        /// Where it was: free from now on.
+        old: Option<u32>,
+    },
     /// The slot holds nothing.
     Free {
         /// The slot.
@@ -130,6 +146,16 @@ pub enum Entry {
 }
 
 impl Entry {
+    /// What it makes of the state: a [`Entry::Write`] is a [`Entry::Map`].
+    pub(super) fn as_map(self) -> Self {
+        match self {
+            Self::Write { block, epoch, slot, crc, old } => {
+                Self::Map { block, dirty: true, epoch, slot, crc, old }
+            }
+            other => other,
+        }
+    }
+
     /// A new mark.
     pub fn mark(region: Region) -> Self {
         Self::Mark { region, since: 0 }
@@ -138,11 +164,11 @@ impl Entry {
     pub(super) fn encode(&self, into: &mut [u8]) {
         let (kind, key, middle, last) = match *self {
             Self::Map { block, dirty, epoch, slot, crc, old } => {
-                let kind = match (dirty, epoch) {
-                    (false, _) => MAP_CLEAN,
-                    (true, Epoch::NONE) => MAP_DIRTY,
-                    (true, epoch) => MAP_IN_EPOCH | u64::from(epoch.bits()),
-                };
+                let kind = if dirty { kind_of_dirty(epoch) } else { MAP_CLEAN };
+                (kind, block.pack(), u64::from(crc) << 32 | u64::from(slot), old.unwrap_or(NO_SLOT))
+            }
+            Self::Write { block, epoch, slot, crc, old } => {
+                let kind = WITH_DATA | kind_of_dirty(epoch);
                 (kind, block.pack(), u64::from(crc) << 32 | u64::from(slot), old.unwrap_or(NO_SLOT))
             }
             Self::Free { slot } => (FREE, 0, u64::from(slot), 0),
@@ -160,24 +186,34 @@ impl Entry {
         let (word, middle, last) = (u64_at(bytes, 0), u64_at(bytes, 8), u32_at(bytes, 16));
         let (low, high) = (middle as u32, (middle >> 32) as u32);
         let rest = (word & KEY_MASK, high, last);
-        let map = |dirty, epoch| Self::Map {
-            block: BlockId::unpack(word),
-            dirty,
-            epoch,
-            slot: low,
-            crc: high,
-            old: (last != NO_SLOT).then_some(last),
-        };
+        let (block, old) = (BlockId::unpack(word), (last != NO_SLOT).then_some(last));
+        let map = |dirty, epoch| Self::Map { block, dirty, epoch, slot: low, crc: high, old };
         Some(match (word >> TOP_SHIFT, rest) {
             (MAP_CLEAN, _) => map(false, Epoch::NONE),
             (MAP_DIRTY, _) => map(true, Epoch::NONE),
-            (kind, _) if kind > MAP_IN_EPOCH => map(true, Epoch::from_bits((kind - MAP_IN_EPOCH) as u8)?),
+            (kind, _) if kind > WITH_DATA => {
+                Self::Write { block, epoch: epoch_of_dirty(kind - WITH_DATA)?, slot: low, crc: high, old }
+            }
+            (kind, _) if kind > MAP_IN_EPOCH => map(true, epoch_of_dirty(kind)?),
             (FREE, (0, 0, 0)) => Self::Free { slot: low },
             (CLEAN, (0, 0, 0)) => Self::Clean { slot: low },
             (MARK, (_, _, 0)) => Self::Mark { region: Region::unpack(word), since: middle },
             (UNMARK, (_, 0, 0)) if low == 0 => Self::Unmark { region: Region::unpack(word) },
             _ => return None,
         })
+    }
+}
+
+fn kind_of_dirty(epoch: Epoch) -> u64 {
+    if epoch.is_some() { MAP_IN_EPOCH | u64::from(epoch.bits()) } else { MAP_DIRTY }
+}
+
+/// Of the kind of a dirty `Map`.
+fn epoch_of_dirty(kind: u64) -> Option<Epoch> {
+    match kind {
+        MAP_DIRTY => Some(Epoch::NONE),
+        kind if kind > MAP_IN_EPOCH => Epoch::from_bits((kind - MAP_IN_EPOCH) as u8),
+        _ => None,
     }
 }
 
@@ -209,11 +245,14 @@ mod tests {
         let dirty = map(true, Epoch::NONE, u32::MAX - 1, None);
         let clean = map(false, Epoch::NONE, 0, Some(7));
         let ordered = map(true, Epoch::of(62), 1, None);
+        let write = |epoch| Entry::Write { block, epoch, slot: 3, crc: 1, old: Some(9) };
         let mark = Entry::Mark { region, since: 1 << 61 };
         for entry in [
             dirty,
             clean,
             ordered,
+            write(Epoch::NONE),
+            write(Epoch::of(62)),
             Entry::Free { slot: 9 },
             Entry::Clean { slot: 1 },
             mark,

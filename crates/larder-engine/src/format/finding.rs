@@ -62,6 +62,16 @@ pub enum Finding {
         /// would look the same if it were damaged.
         at_end: bool,
     },
+    /// The data that a record at the end of the journal tells of are not there: it and what is after it do not count. That is what a power cut leaves of a commit
+    /// that was not yet durable. Had it just become so, and were the data damaged, it would look the same.
+    NotArrived {
+        /// The record's sequence.
+        sequence: u64,
+        /// Whose data.
+        block: BlockId,
+        /// Where they are not.
+        slot: u32,
+    },
     /// A record is missing that was durable, and with it all after it.
     RecordLost {
         /// Its sequence.
@@ -153,6 +163,7 @@ impl Finding {
         match *self {
             Self::Superblock { .. } | Self::PageCopy { .. } | Self::Sector { .. } => Severity::Note,
             Self::VolumeTable { other_is_good: true, .. } | Self::FreedTwice { .. } => Severity::Note,
+            Self::NotArrived { .. } => Severity::Note,
             Self::NotDirty { cleaned, .. } => of(!cleaned),
             Self::NeedsCheck | Self::VolumeTable { .. } | Self::NoSuchSlot { .. } | Self::Misfit { .. } => {
                 Severity::Dirty
@@ -211,6 +222,11 @@ impl fmt::Display for Finding {
             Self::Sector { sector, .. } => {
                 write!(f, "sector {sector} of the journal is torn or damaged; nothing needs it")
             }
+            Self::NotArrived { sequence, block, slot } => write!(
+                f,
+                "record {sequence} of the journal, at its end, does not count, for the data of {block} are not in slot {slot}: a power cut does this to a write that \
+                 was not yet durable"
+            ),
             Self::RecordLost { sequence, durable, dirty } => write!(
                 f,
                 "record {sequence} of the journal is lost, and with it all changes from there on; records up to {durable} were durable{}",

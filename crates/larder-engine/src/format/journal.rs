@@ -63,6 +63,10 @@ pub struct JournalWriter {
     next: u64,
     /// Every record up to this one is durable.
     durable: u64,
+    /// The last one that the newest record calls so.
+    called_durable: u64,
+    /// The last record with data of its own ([`Entry::Write`]).
+    with_data: u64,
     pending: Vec<Entry>,
     /// Marks among `pending`.
     pending_marks: usize,
@@ -92,6 +96,8 @@ impl JournalWriter {
             session,
             next,
             durable: next - 1,
+            called_durable: next - 1,
+            with_data: 0,
             pending: Vec::new(),
             pending_marks: 0,
             marks_by_age: marks.iter().map(|(&region, mark)| (mark.at, region)).collect(),
@@ -139,6 +145,16 @@ impl JournalWriter {
         }
         entries.clear();
         self.pending = entries;
+        pieces
+    }
+
+    /// Make a record, after [`JournalWriter::seal`], where one with data of its own is durable and nothing on the device says so: from then on damage of those data is
+    /// told from a power cut.
+    pub fn confirm(&mut self) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        if (self.called_durable + 1..=self.durable).contains(&self.with_data) && !self.is_short() {
+            self.record(&mut [], &mut pieces);
+        }
         pieces
     }
 
@@ -256,6 +272,10 @@ impl JournalWriter {
             tail: self.tail().min(sequence),
             durable: self.durable,
         };
+        self.called_durable = self.durable;
+        if entries.iter().any(|entry| matches!(entry, Entry::Write { .. })) {
+            self.with_data = sequence;
+        }
         if header.tail != self.tail_named() {
             self.tails.push_back((sequence, header.tail));
         }

@@ -19,6 +19,7 @@ mod build;
 mod bytes;
 mod check;
 mod checksum;
+mod data;
 mod dump;
 mod entry;
 mod epoch;

@@ -3,7 +3,7 @@
 //! | bytes | content |
 //! | --- | --- |
 //! | 0..8 | `LARDERCD` |
-//! | 8..12 | format version: 2 |
+//! | 8..12 | format version: 3 |
 //! | 12..16, 16..20, 20..24 | bytes in a block; slots; bytes in a sector |
 //! | 24..40 | UUID |
 //! | 40..48 | generation: the higher valid one of the two copies counts; it lies in copy generation mod 2 |
@@ -29,7 +29,9 @@ use super::{MediumError, MediumMut, SEQUENCE_MAX};
 pub const SUPERBLOCK_BYTES: usize = 4096;
 
 /// The format that this code writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+/// The oldest that it goes on with: 3 has entries of the journal that 2 has not.
+const OLDEST: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"LARDERCD";
 const CRC_AT: usize = SUPERBLOCK_BYTES - 4;
@@ -170,7 +172,7 @@ impl Superblock {
             (false, _) => return Err(Unusable::Foreign),
         }
         match u32_at(page, 8) {
-            VERSION => {}
+            OLDEST..=VERSION => {}
             1 => return Err(Unusable::VersionOne),
             version => return Err(Unusable::Newer(version)),
         }
@@ -272,12 +274,16 @@ mod tests {
         assert_eq!(Superblock::decode(&[0; 4096], 0), Err(Unusable::Blank));
         assert_eq!(Superblock::decode(&page[..4095], 1), Err(Unusable::Foreign));
         assert_eq!(decode(&|page| page[8] = 1), Unusable::VersionOne);
-        assert_eq!(decode(&|page| page[8] = 3), Unusable::Newer(3));
+        assert_eq!(decode(&|page| page[8] = 4), Unusable::Newer(4));
         assert_eq!(decode(&|page| page[0] = 0), Unusable::Foreign);
         assert_eq!(decode(&|page| page[48] = 8), Unusable::Impossible("the flags"));
         assert_eq!(decode(&|page| page[16] = 1), Unusable::Impossible("the offsets of the regions"));
         assert_eq!(decode(&|page| page[13] = 0), Unusable::Impossible("the sizes"));
         assert_eq!(decode(&|page| page[128] = 78), Unusable::Impossible("the sequences of the journal"));
+        let mut older = page.clone();
+        older[8] = 2;
+        seal(&mut older);
+        assert_eq!(Superblock::decode(&older, 1), Ok(superblock()), "all of format 2 is in 3");
         let mut torn = page.clone();
         torn[3000] ^= 1;
         assert_eq!(Superblock::decode(&torn, 1), Err(Unusable::Checksum));

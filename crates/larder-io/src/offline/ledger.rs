@@ -70,7 +70,7 @@ impl<'r> Ledger<'r> {
         match entry {
             Entry::Clean { slot } => self.cleaned.insert(slot),
             Entry::Free { slot } => self.freed.insert(slot),
-            Entry::Map { .. } | Entry::Mark { .. } | Entry::Unmark { .. } => {}
+            Entry::Map { .. } | Entry::Write { .. } | Entry::Mark { .. } | Entry::Unmark { .. } => {}
         }
         Ok(())
     }

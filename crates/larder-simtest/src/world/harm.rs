@@ -98,7 +98,9 @@ impl World {
         let ring = self.bytes_of(ring);
         let number =
             |sector: &[u8], at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().expect("8 bytes"));
-        let record = |sector: &&[u8]| &sector[4..8] == b"LDRJ";
+        // One that is torn may begin like a whole one, and confirms nothing.
+        let end = recover(self.host.cache()).ok()?.next();
+        let record = |sector: &&[u8]| &sector[4..8] == b"LDRJ" && number(sector, 8) < end;
         let durable = ring.chunks(sector).filter(record).map(|record| number(record, 32)).max()?;
         let confirmed: Vec<u64> = (ring.chunks(sector).filter(record))
             .map(|record| number(record, 8))

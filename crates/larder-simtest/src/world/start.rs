@@ -33,10 +33,24 @@ impl World {
         self.excuses.metadata_failed && engine.cache_failed() && engine.is_stopped()
     }
 
+    /// Data of the last commit are not there, and may be so because they were damaged: nobody can tell that from a power cut, and something that guests were told is
+    /// durable may be gone.
+    fn may_be_damage(&self, recovered: &Recovered) -> bool {
+        let gone = |finding: &Finding| matches!(finding, Finding::NotArrived { .. });
+        self.excuses.spoiled && recovered.findings().iter().any(gone)
+    }
+
+    /// Everything comes from somewhere else.
+    fn begin_anew(&mut self) {
+        self.tell(|| "the last commit may be damaged: all volumes are written anew".into());
+        (0..self.plan.disks.len()).for_each(|disk| self.rewritten(disk));
+    }
+
     fn recover_or_format(&mut self, untold: bool) -> Recovered {
         let found = recover_with(self.host.cache(), self.plan.planted);
         match found {
             Ok(recovered) if untold && !recovered.superblock().needs_check => {}
+            Ok(recovered) if self.may_be_damage(&recovered) => self.begin_anew(),
             Ok(recovered) => {
                 self.check_findings(&recovered);
                 return recovered;

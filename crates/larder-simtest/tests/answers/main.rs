@@ -2,6 +2,7 @@
 
 mod come_and_go;
 mod drain;
+mod flushes;
 mod forget;
 mod grow;
 mod limits;

@@ -72,7 +72,7 @@ fio --name=data --directory=/mnt/root --size=16M --rw=randwrite --bs=4k --iodept
     --verify=crc32c --verify_backlog=64 --loops=$loops > fio.log 2>&1 &
 fio=$!
 kills=0
-while [ $kills -lt 4 ] && usleep 1500000 && kill -0 $fio 2> /dev/null; do
+while [ $kills -lt 4 ] && usleep 300000 && kill -0 $fio 2> /dev/null; do
     kill -9 $pid
     start
     served_again root

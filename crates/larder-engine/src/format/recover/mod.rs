@@ -5,7 +5,8 @@
 //! 2. The newer whole copy of each page of the slot table (`pages`). A page includes only what was durable, so every
 //!    record up to the highest `upto` was.
 //! 3. From there on the journal's records, as long as each follows its predecessor: the last one is the end (`ring`).
-//!    The end names the tail.
+//!    The end names the tail. Records that nothing calls durable count only if the data that were written with them are
+//!    there.
 //! 4. Every record from the tail to the end must be there. A page that does not reach up to the tail is an old one,
 //!    whose newer copy is gone: where the ring still has all that happened since, nothing is lost; else the page is.
 //! 5. The marks that are in force at the end; then, record by record, what each slot holds, where its page does not
@@ -156,7 +157,8 @@ pub(crate) fn recover_with(
     let newest = slots.pages.iter().map(|page| page.state.upto).max().unwrap_or(0);
     let mut ring = Ring::new(medium, &superblock);
     ring.skips_holes = bug == Some(Planted::HoleReplayed);
-    let end = ring.find_end(newest, &mut findings);
+    ring.trusts_data = bug == Some(Planted::MapBeforeData);
+    let end = ring.find_end(newest, &volumes, &mut findings);
     let first =
         if slots.are_short(end.tail) || end.whole < end.last { ring.reach_back(&end) } else { end.tail };
     slots.lose_stale(first);

@@ -86,7 +86,7 @@ impl<'r> Replay<'r> {
     }
 
     fn apply(&mut self, entry: Entry, sequence: u64) {
-        match entry {
+        match entry.as_map() {
             Entry::Map { block, dirty, epoch, slot, crc, old } => {
                 self.map((block, dirty, crc), slot, sequence, epoch);
                 if let Some(old) = old {
@@ -95,7 +95,7 @@ impl<'r> Replay<'r> {
             }
             Entry::Free { slot } => self.free(slot, sequence, None),
             Entry::Clean { slot } => self.clean(slot, sequence),
-            Entry::Mark { .. } | Entry::Unmark { .. } => {}
+            Entry::Write { .. } | Entry::Mark { .. } | Entry::Unmark { .. } => {}
         }
     }
 

@@ -1,13 +1,17 @@
 //! The journal's ring as it is read: where it ends, and what each of its sectors holds.
 
 use super::super::checksum::Salt;
+use super::super::data::Written;
+use super::super::entry::Entry;
 use super::super::finding::{Finding, Findings};
 use super::super::journal::reserve;
 use super::super::layout::Layout;
 use super::super::record::{self, Header, Sector};
 use super::super::superblock::Superblock;
+use super::super::volumes::VolumeTable;
 use super::super::{Medium, STEP_BYTES};
 use super::read_units;
+use std::collections::BTreeSet;
 
 /// Records that replay may need at most for the next session to have room.
 pub(super) fn usable(layout: &Layout) -> u64 {
@@ -23,8 +27,9 @@ pub(super) struct Ring<'m, M> {
     window: Vec<u8>,
     /// The sectors in the window.
     held: std::ops::Range<u64>,
-    /// A planted bug.
+    /// Planted bugs.
     pub skips_holes: bool,
+    pub trusts_data: bool,
 }
 
 /// The end of the journal.
@@ -55,6 +60,7 @@ impl<'m, M: Medium> Ring<'m, M> {
             window: Vec::new(),
             held: 0..0,
             skips_holes: false,
+            trusts_data: false,
         }
     }
 
@@ -83,8 +89,9 @@ impl<'m, M: Medium> Ring<'m, M> {
 
     /// Find the last record that counts. All up to `newest`, which some page includes, were durable, and so were
     /// those before the superblock's `next`. From there on each must follow its predecessor: the next sequence, and a
-    /// session that is no older. A record of an older session lay behind a hole that an earlier recovery stopped at.
-    pub fn find_end(&mut self, newest: u64, findings: &mut Findings) -> End {
+    /// session that is no older. A record of an older session lay behind a hole that an earlier recovery stopped at. One of which nothing says that it was durable
+    /// counts only if the data that were written with it are there.
+    pub fn find_end(&mut self, newest: u64, volumes: &VolumeTable, findings: &mut Findings) -> End {
         let superblock = (self.superblock.session, self.superblock.tail);
         let start = newest.max(self.superblock.next - 1);
         let known = match self.header(start) {
@@ -94,20 +101,71 @@ impl<'m, M: Medium> Ring<'m, M> {
                 .last_before(start)
                 .map(|header| (header.sequence, header.session.max(superblock.0), header.tail)),
         };
-        let (mut whole, mut session, mut tail) = known.unwrap_or((start, superblock.0, start + 1));
+        let (mut whole, session, tail) = known.unwrap_or((start, superblock.0, start + 1));
         if known.is_none() {
             // Nothing at all is left of it.
             whole = start.saturating_sub(1);
         }
-        let mut last = start;
-        while let Some(header) = self.after(last).filter(|header| header.session >= session) {
-            (last, session) = (header.sequence, header.session);
-            if whole + 1 == last || self.skips_holes {
-                (whole, tail) = (last, header.tail);
+        let known = End { last: start, whole, tail, session_max: session, highest: start, durable: start };
+        let mut end = self.follow(known, u64::MAX);
+        let mut not_arrived = None;
+        // Without what freed them, slots count that did not.
+        while let Some((sequence, Written { block, slot, .. })) = self.not_arrived(start, end.last, volumes) {
+            not_arrived = Some(Finding::NotArrived { sequence, block, slot });
+            end = self.follow(known, sequence - 1);
+        }
+        not_arrived.into_iter().for_each(|finding| findings.push(finding));
+        self.survey(end, findings)
+    }
+
+    /// Go on from here as long as each record follows its predecessor, not further than `limit`.
+    fn follow(&mut self, mut end: End, limit: u64) -> End {
+        while let Some(header) = self.after(end.last)
+            && header.session >= end.session_max
+            && header.sequence <= limit
+        {
+            (end.last, end.session_max) = (header.sequence, header.session);
+            if end.whole + 1 == end.last || self.skips_holes {
+                (end.whole, end.tail) = (end.last, header.tail);
             }
         }
-        let end = End { last, whole, tail, session_max: session, highest: last, durable: last };
-        self.survey(end, findings)
+        End { highest: end.last, durable: end.last, ..end }
+    }
+
+    /// The first record up to `last` of which nothing says that it was durable, and of which data are missing; with what is missing. All up to `known` were durable.
+    ///
+    /// A slot that is freed or cleaned after such a record may be in use for other data already, if that was durable: then the record was, too, and its
+    /// data are of no use.
+    fn not_arrived(&mut self, known: u64, last: u64, volumes: &VolumeTable) -> Option<(u64, Written)> {
+        let said = self.header(last).filter(|_| last > known && !self.trusts_data)?.durable;
+        let (mut over, mut found) = (BTreeSet::new(), None);
+        for sequence in (known.max(said) + 1..=last).rev() {
+            for entry in self.entries(sequence).into_iter().rev() {
+                let (slot, old) = match entry {
+                    Entry::Write { slot, old, .. } | Entry::Map { slot, old, .. } => (slot, old),
+                    Entry::Free { slot } | Entry::Clean { slot } => (slot, None),
+                    Entry::Mark { .. } | Entry::Unmark { .. } => continue,
+                };
+                let is_over = !over.insert(slot);
+                over.extend(old);
+                if let (Entry::Write { block, crc, .. }, false) = (entry, is_over) {
+                    let written = Written { block, slot, crc };
+                    // What nobody can tell of is found wrong later.
+                    if written.is_there(self.medium, &self.superblock, volumes) == Some(false) {
+                        found = Some((sequence, written));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// The entries of a record, if it is there.
+    fn entries(&mut self, sequence: u64) -> Vec<Entry> {
+        match self.sector(sequence) {
+            Sector::Record(header, entries) if header.sequence == sequence => entries.iter().collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// The record that follows this one.

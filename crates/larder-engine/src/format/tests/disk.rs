@@ -1,8 +1,8 @@
-//! A simulated cache device: a vector with a volatile write cache. Only the metadata is kept; the data regions read
-//! as zeroes.
+//! A simulated cache device: a vector with a volatile write cache. It holds the metadata; what is written of the data lies beside it, and the rest reads as zeroes.
 
 use crate::format::{Layout, Medium, MediumError, MediumMut};
 use larder_policy::Rng;
+use std::collections::BTreeMap;
 
 #[derive(Clone)]
 pub struct Disk {
@@ -10,6 +10,8 @@ pub struct Disk {
     pub bytes: Vec<u8>,
     /// What is durable whatever happens.
     durable: Vec<u8>,
+    /// The same of what is behind those bytes, by sector.
+    data: [BTreeMap<usize, Vec<u8>>; 2],
     /// Writes since the last flush, by sector, in order.
     unflushed: Vec<(usize, Vec<u8>)>,
     sector: usize,
@@ -26,6 +28,7 @@ impl Disk {
         Self {
             durable: bytes.clone(),
             bytes,
+            data: Default::default(),
             unflushed: Vec::new(),
             sector: layout.sector_bytes(),
             size: layout.device_bytes(),
@@ -51,9 +54,19 @@ impl Disk {
         for (at, (start, sector)) in unflushed.into_iter().enumerate() {
             let kept = if rng.unit() < share { sector.len() } else { 0 };
             let kept = if at == torn { 1 + rng.below(sector.len() as u64 - 1) as usize } else { kept };
-            self.durable[start..start + kept].copy_from_slice(&sector[..kept]);
+            self.put_durable(start, &sector[..kept]);
         }
         self.bytes.clone_from(&self.durable);
+        self.data[0] = self.data[1].clone();
+    }
+
+    /// The start of a sector, or all of it.
+    fn put_durable(&mut self, start: usize, bytes: &[u8]) {
+        let there = match start < self.durable.len() {
+            true => &mut self.durable[start..],
+            false => self.data[1].entry(start).or_insert_with(|| vec![0; self.sector]),
+        };
+        there[..bytes.len()].copy_from_slice(bytes);
     }
 }
 
@@ -72,6 +85,11 @@ impl Medium for Disk {
             let len = there.len().min(into.len());
             into[..len].copy_from_slice(&there[..len]);
         }
+        let behind = self.data[0].range(start as usize..end as usize);
+        for (at, sector) in behind {
+            let at = at - start as usize;
+            into[at..at + sector.len()].copy_from_slice(sector);
+        }
         Ok(())
     }
 }
@@ -80,17 +98,24 @@ impl MediumMut for Disk {
     fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         assert!(offset.is_multiple_of(self.sector as u64) && bytes.len().is_multiple_of(self.sector));
         let start = offset as usize;
-        self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+        let is_beside = start >= self.bytes.len();
+        if !is_beside {
+            self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+        }
         for (at, sector) in bytes.chunks(self.sector).enumerate() {
-            self.unflushed.push((start + at * self.sector, sector.to_vec()));
+            let at = start + at * self.sector;
+            if is_beside {
+                self.data[0].insert(at, sector.to_vec());
+            }
+            self.unflushed.push((at, sector.to_vec()));
         }
         self.written += bytes.len() as u64;
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), MediumError> {
-        for (start, sector) in self.unflushed.drain(..) {
-            self.durable[start..start + sector.len()].copy_from_slice(&sector);
+        for (start, sector) in std::mem::take(&mut self.unflushed) {
+            self.put_durable(start, &sector);
         }
         Ok(())
     }

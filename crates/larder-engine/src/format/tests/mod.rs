@@ -1,5 +1,6 @@
 //! Tests of the format as a whole: histories with crashes, every flipped bit, garbage, repair, and what it all costs.
 
+mod arrivals;
 mod cost;
 mod disk;
 mod flips;

@@ -1,7 +1,7 @@
 //! A model of an engine that keeps the format's rules, and of what a crash may then leave.
 //!
-//! It knows nothing of pages, sectors or checksums: after every record it notes what each slot holds. A block's
-//! checksum stands for its data here: each value written anywhere has a number of its own.
+//! It knows nothing of pages and sectors: after every record it notes what each slot holds. A block's checksum stands for its data here: all that is written anywhere
+//! is different. What guests write is on the device, as dirty blocks come with their data; the rest is not.
 
 use super::disk::Disk;
 use super::images::{formatted, layout};
@@ -93,9 +93,12 @@ impl Model {
         }
     }
 
-    fn value(&mut self) -> u32 {
+    /// Data that never were before, with their checksum as those of a block.
+    fn value(&mut self, block: u64) -> (Vec<u8>, u32) {
         self.values += 1;
-        self.values
+        let data = self.values.to_le_bytes().repeat(self.session.superblock.layout.block_bytes() as usize / 4);
+        let crc = self.session.superblock.salt().block(BlockId { volume: VOLUME, block }, &data);
+        (data, crc)
     }
 
     /// Now and then none.
@@ -107,22 +110,32 @@ impl Model {
         self.now.slots.iter().find(|(_, held)| held.contents.block.block == block).map(|(&slot, _)| slot)
     }
 
+    /// One that is free durably.
     fn free_slot(&self) -> Option<u32> {
         let step = self.session.superblock.layout.slots() / SLOTS;
-        (0..SLOTS).map(|n| n * step).find(|slot| !self.now.slots.contains_key(slot))
+        let is_used = |slot: &u32| {
+            let mut states = self.history.values().chain([&self.now]);
+            states.any(|state| state.slots.contains_key(slot))
+        };
+        (0..SLOTS).map(|n| n * step).find(|slot| !is_used(slot))
     }
 
-    /// A guest's write under write-back: to a slot of its own, as dirty.
+    /// A guest's write under write-back: to a slot of its own, as dirty; now and then made durable before it is told of.
     fn write_back(&mut self, block: u64) {
         let Some(slot) = self.free_slot() else { return };
         let old = self.slot_of(block);
-        let contents = Contents {
-            block: BlockId { volume: VOLUME, block },
-            dirty: true,
-            epoch: self.epoch(),
-            crc: self.value(),
-        };
-        self.map(slot, contents, old);
+        let (data, crc) = self.value(block);
+        self.disk.write(self.session.superblock.layout.slot_offset(slot), &data).unwrap();
+        let contents =
+            Contents { block: BlockId { volume: VOLUME, block }, dirty: true, epoch: self.epoch(), crc };
+        let Contents { block, dirty, epoch, crc } = contents;
+        match self.values.is_multiple_of(8) {
+            true => {
+                self.flush();
+                self.map(Entry::Map { block, dirty, epoch, slot, crc, old });
+            }
+            false => self.map(Entry::Write { block, epoch, slot, crc, old }),
+        }
         old.map(|old| self.stale.remove(&old));
     }
 
@@ -132,15 +145,16 @@ impl Model {
         let stored = &self.backing[block as usize];
         if stored.volatile.is_empty() {
             let block = BlockId { volume: VOLUME, block };
-            let contents = Contents { block, dirty: false, epoch: Epoch::NONE, crc: stored.durable };
-            self.map(slot, contents, None);
+            let crc = stored.durable;
+            self.map(Entry::Map { block, dirty: false, epoch: Epoch::NONE, slot, crc, old: None });
         }
     }
 
-    fn map(&mut self, slot: u32, contents: Contents, old: Option<u32>) {
-        let Contents { block, dirty, epoch, crc } = contents;
-        self.push(Entry::Map { block, dirty, epoch, slot, crc, old });
+    fn map(&mut self, entry: Entry) {
+        self.push(entry);
+        let Entry::Map { block, dirty, epoch, slot, crc, old } = entry.as_map() else { unreachable!() };
         old.map(|old| self.now.slots.remove(&old));
+        let contents = Contents { block, dirty, epoch, crc };
         self.now.slots.insert(slot, Held { contents, clean_since: u64::MAX });
     }
 
@@ -163,7 +177,7 @@ impl Model {
             self.commit();
         }
         assert!(self.may_pass(block), "a mark or a Free is durable now");
-        let value = self.value();
+        let (_, value) = self.value(block);
         self.backing[block as usize].volatile.push(value);
     }
 
@@ -221,8 +235,8 @@ impl Model {
         let Some(slot) = self.slot_of(block).filter(|slot| self.stale.contains(slot)) else { return };
         let stored = &self.backing[block as usize];
         if stored.volatile.is_empty() {
-            let contents = Contents { crc: stored.durable, ..self.now.slots[&slot].contents };
-            self.map(slot, contents, None);
+            let (crc, Contents { block, dirty, epoch, .. }) = (stored.durable, self.now.slots[&slot].contents);
+            self.map(Entry::Map { block, dirty, epoch, slot, crc, old: None });
             self.stale.remove(&slot);
         }
     }

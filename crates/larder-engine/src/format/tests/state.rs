@@ -38,7 +38,7 @@ pub fn is_warm(held: &Held, state: &State, recovered: &Recovered) -> bool {
 
 impl State {
     pub fn apply(&mut self, entry: Entry, sequence: u64) {
-        match entry {
+        match entry.as_map() {
             Entry::Map { block, dirty, epoch, slot, crc, old } => {
                 old.map(|old| self.slots.remove(&old).expect("the old slot is in use"));
                 let clean_since = if dirty { u64::MAX } else { sequence };
@@ -59,6 +59,7 @@ impl State {
             Entry::Unmark { region } => {
                 self.marks.remove(&region);
             }
+            Entry::Write { .. } => unreachable!("it is a map"),
         }
     }
 }
