@@ -22,6 +22,8 @@ pub(super) struct Run {
     /// Reads of slots under way.
     reads: u32,
     failed: bool,
+    /// Versions of an ordered volume of which the data is lost, by their place. That is said when nothing of the run is under way: their slots are soon used again.
+    lost: Vec<u32>,
 }
 
 impl Run {
@@ -59,13 +61,14 @@ impl Engine {
 
     fn begin_run(&mut self, first: BlockKey, slots: Vec<u32>) {
         let stage = self.alloc_stage((slots.len() as u64 * self.block_bytes()) as u32);
-        let run = Run { volume: first.volume, first: first.block, slots, stage, reads: 0, failed: false };
+        let (volume, first) = (first.volume, first.block);
+        let run = Run { volume, first, slots, stage, reads: 0, failed: false, lost: Vec::new() };
         let id = self.cleaner.runs.insert(run) as u32;
         let (start, end) = self.clean_range(id);
-        if !self.is_ordered(first.volume) {
-            self.volume_mut(first.volume).locks.share(start, end, Owner::Clean(id));
+        if !self.is_ordered(volume) {
+            self.volume_mut(volume).locks.share(start, end, Owner::Clean(id));
         }
-        self.cleaner.volumes[first.volume.0 as usize].runs += 1;
+        self.cleaner.volumes[volume.0 as usize].runs += 1;
         self.read_run(id);
     }
 
@@ -117,8 +120,8 @@ impl Engine {
         let volume = self.cleaner.runs[id as usize].volume;
         self.note_cache_result(volume, result);
         if self.is_ordered(volume) {
-            let read: Vec<_> = self.cleaner.runs[id as usize].blocks().collect();
-            self.note_order_read(volume, result.is_ok(), &read[blocks.start as usize..blocks.end as usize]);
+            let is_lost = self.note_order_read(volume, result.is_ok(), blocks.len());
+            self.cleaner.runs[id as usize].lost.extend(blocks.clone().filter(|_| is_lost));
         }
         let mut sound = result.is_ok();
         for (&sum, at) in sums.iter().zip(blocks) {
@@ -128,7 +131,7 @@ impl Engine {
                 sound = false;
                 self.stats_mut(volume).checksum_errors += 1;
                 match self.is_ordered(volume) {
-                    true => self.lose_version(key, slot),
+                    true => self.cleaner.runs[id as usize].lost.push(at),
                     false => self.note_lost(key),
                 }
             }
@@ -183,6 +186,9 @@ impl Engine {
 
     fn end_clean(&mut self, id: u32, ok: bool) {
         let run = self.cleaner.runs.remove(id as usize);
+        for &at in &run.lost {
+            self.lose_version(run.key(at as usize), run.slots[at as usize]);
+        }
         self.free_stage(run.stage);
         if !self.is_ordered(run.volume) {
             self.unlock(run.volume, Owner::Clean(id));
@@ -196,7 +202,11 @@ impl Engine {
                 self.say_clean(clean);
             }
             true => state.written.extend(run.blocks()),
-            false => self.requeue(run.blocks().collect()),
+            false => {
+                let is_lost = |at: &u32| run.lost.contains(at);
+                let left = (0..).zip(run.blocks()).filter(|(at, _)| !is_lost(at));
+                self.requeue(left.map(|(_, block)| block).collect());
+            }
         }
         self.cleaner.due = true;
         self.clean();

@@ -80,20 +80,19 @@ impl Engine {
         slots
     }
 
-    /// A run's slots were read. Where that fails again and again the data counts as lost.
-    pub(crate) fn note_order_read(&mut self, volume: VolumeId, ok: bool, blocks: &[(BlockKey, u32)]) {
+    /// So many of a run's slots were read at once. True if that has failed so often that the data of this one counts as lost.
+    pub(crate) fn note_order_read(&mut self, volume: VolumeId, ok: bool, blocks: usize) -> bool {
         let now = self.cleaner.now();
-        let Some(order) = self.order_mut(volume) else { return };
+        let Some(order) = self.order_mut(volume) else { return false };
         (order.failures, order.rests_until) = if ok { (0, 0) } else { (order.failures + 1, now + 1) };
-        if order.failures > FAILURES_MAX
-            && let [(key, slot)] = *blocks
-        {
+        let is_lost = order.failures > FAILURES_MAX && blocks == 1;
+        if is_lost {
             order.failures = 0;
-            self.lose_version(key, slot);
         }
+        is_lost
     }
 
-    /// A version's data is lost: it stands in no epoch's way any more.
+    /// A version's data is lost: it stands in no epoch's way any more. Nobody is reading its slot.
     pub(crate) fn lose_version(&mut self, key: BlockKey, slot: u32) {
         let Some(order) = self.order_mut(key.volume) else { return };
         if order.versions.contains_key(&slot) {

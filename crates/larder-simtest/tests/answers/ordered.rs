@@ -213,3 +213,50 @@ fn what_has_overtaken_a_flushed_block_is_durable_before_anything_newer() {
         world.read_everything();
     }
 }
+
+/// A slot of a run turns out to be damaged while another one is still being read. Its version is no longer needed, but nobody gets the slot before the run is over.
+#[test]
+fn a_lost_version_keeps_its_slot_while_its_run_is_under_way() {
+    let mut runs = 0;
+    for seed in 0..20 {
+        let mut plan = plan(8);
+        (plan.tenants[0].quota, plan.tenants[0].policy) = (800, WritePolicy::WriteBack);
+        plan.tenants[0].dirty = DirtyLimits { rest: 90, max: 95, age: 1 };
+        plan.disks[0].ordered = true;
+        let mut world = World::new(Plan { seed, holds_back: true, ..plan });
+        world.settle();
+        let read = |op: &DeviceOp| op.target == Target::Cache && matches!(op.kind, OpKind::Read { .. });
+        let ask_two = |world: &mut World| {
+            (0..2).for_each(|block| world.submit(ask::write(VOLUME, block * BLOCK, BLOCK)));
+            world.settle_but(read);
+            world.submit(ask::flush(VOLUME));
+            world.settle_but(read);
+        };
+        ask_two(&mut world);
+        // Both older versions stay for the run.
+        ask_two(&mut world);
+        for _ in 0..2 {
+            world.tick();
+            world.settle_but(read);
+        }
+        let reads: Vec<DeviceOp> =
+            world.host().pending().into_iter().map(|pending| pending.op).filter(read).collect();
+        let [first, second] = reads[..] else { continue };
+        runs += 1;
+        let OpKind::Read { offset, .. } = first.kind else { unreachable!() };
+        world.excuse_data();
+        let at = world.layout().data_offset() + offset;
+        world.host().cache().content_mut().write(at, &[0xff; 8]);
+        let second = |op: &DeviceOp| op.id == second.id;
+        world.settle_but(second);
+        world.submit(ask::flush(VOLUME));
+        world.settle_but(second);
+        (2..8).for_each(|block| world.submit(ask::write(VOLUME, block * BLOCK, BLOCK)));
+        world.settle_but(second);
+        world.settle();
+        world.read_everything();
+        tend(&mut world);
+        world.drain();
+    }
+    assert!(runs > 5, "{runs} runs of two reads");
+}

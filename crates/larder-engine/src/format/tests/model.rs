@@ -96,7 +96,8 @@ impl Model {
     /// Data that never were before, with their checksum as those of a block.
     fn value(&mut self, block: u64) -> (Vec<u8>, u32) {
         self.values += 1;
-        let data = self.values.to_le_bytes().repeat(self.session.superblock.layout.block_bytes() as usize / 4);
+        let data =
+            self.values.to_le_bytes().repeat(self.session.superblock.layout.block_bytes() as usize / 4);
         let crc = self.session.superblock.salt().block(BlockId { volume: VOLUME, block }, &data);
         (data, crc)
     }
@@ -235,7 +236,8 @@ impl Model {
         let Some(slot) = self.slot_of(block).filter(|slot| self.stale.contains(slot)) else { return };
         let stored = &self.backing[block as usize];
         if stored.volatile.is_empty() {
-            let (crc, Contents { block, dirty, epoch, .. }) = (stored.durable, self.now.slots[&slot].contents);
+            let (crc, Contents { block, dirty, epoch, .. }) =
+                (stored.durable, self.now.slots[&slot].contents);
             self.map(Entry::Map { block, dirty, epoch, slot, crc, old: None });
             self.stale.remove(&slot);
         }
