@@ -1,5 +1,5 @@
 # Larder's commands. Each installs the Debian packages that it needs (as root, or with sudo), and says so.
-.PHONY: build demo demo-allocators test kills bench bench-guest bench-engine bench-endurance bench-recovery bench-vhost bench-sim bench-locality bench-tenants bench-reservations fuzz soak lint doc man deb test-deb test-systemd
+.PHONY: build demo demo-allocators test kills bench bench-guest bench-engine bench-flushes bench-endurance bench-recovery bench-vhost bench-sim bench-locality bench-tenants bench-reservations fuzz soak lint doc man deb test-deb test-systemd
 
 # Where cargo puts what it builds.
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
@@ -81,6 +81,12 @@ bench-engine:
 	cargo build --release --locked -p larder-engine --example engine_cost
 	$(RELEASE)/examples/engine_cost
 	$(RELEASE)/examples/engine_cost 262144 2
+
+# What a guest's flush costs under write-back where one of the SSD takes 3 ms, beside fio on the SSD. Takes root, for a loop device. In a minute.
+bench-flushes:
+	@scripts/install-deps.sh bench-flushes
+	cargo build --release --locked -p larder
+	/usr/bin/python3 bench/flushes.py --larder $(RELEASE)/larder
 
 # What the SSD gets under write-back besides the guest's data, counted by the device. Takes root, for a loop device.
 bench-endurance:

@@ -28,6 +28,7 @@
 //! whole blocks and verified, and a write of a part of a cached block is a merge (`merge.rs`).
 
 mod allowance;
+mod alone;
 mod api;
 mod caching;
 mod chains;

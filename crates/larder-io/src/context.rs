@@ -1,6 +1,7 @@
 //! What a frontend can ask of its reactor: memory, sockets, guest requests.
 
 use crate::driver::Driver;
+use crate::extents;
 use crate::frontend::{Event, Extent, GuestRequest, VolumeInfo};
 use crate::lane::{Lane, Operation};
 use crate::ring::FileRef;
@@ -236,9 +237,17 @@ impl Context {
     }
 
     /// How a range of a volume is allocated, from its start on, appended to `into`: at most 32 extents, which may end before the
-    /// range does.
+    /// range does. What the cache alone has is no hole, whatever the backing says.
     pub fn extents(&mut self, volume: VolumeId, offset: u64, len: u64, into: &mut Vec<Extent>) {
+        let first = into.len();
         self.driver.extents(volume, offset, len, into);
+        let Driver { engine, .. } = &self.driver;
+        if engine.dirty_of(volume) > 0 || engine.is_failed(volume) {
+            let on_backing = into.split_off(first);
+            extents::with_alone(on_backing, offset, into, |start, end, blocks| {
+                engine.alone_run(volume, start, end, blocks)
+            });
+        }
     }
 
     /// The time, as of the beginning of this turn of the loop.

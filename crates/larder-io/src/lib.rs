@@ -15,6 +15,7 @@ mod context;
 mod driver;
 mod driver_command;
 mod error_log;
+mod extents;
 mod file;
 mod frontend;
 mod histogram;

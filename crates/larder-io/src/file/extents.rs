@@ -1,12 +1,9 @@
 //! Which parts of a file hold data: `lseek` tells, at the grain of the file system.
 
 use super::FileDevice;
+use crate::extents::{EXTENTS_MAX, push};
 use crate::frontend::Extent;
 use crate::sys;
-
-/// Extents told at most; what follows the last is told by asking again. Each takes two system calls, which hold up the
-/// reactor.
-const EXTENTS_MAX: usize = 32;
 
 impl FileDevice {
     /// The allocation from `offset`, for at most `len` bytes, appended to `into`. A block device, and a file system that
@@ -47,14 +44,6 @@ impl FileDevice {
 fn sector_floor(data: u64, at: u64) -> u64 {
     let floor = data / 512 * 512;
     if floor > at { floor } else { data }
-}
-
-/// Append, or lengthen the last of the same kind.
-fn push(into: &mut Vec<Extent>, first: usize, extent: Extent) {
-    match into[first..].last_mut() {
-        Some(last) if last.hole == extent.hole => last.len += extent.len,
-        _ => into.push(extent),
-    }
 }
 
 #[cfg(test)]

@@ -71,6 +71,43 @@ fn nbdinfo_maps_data_and_holes() {
     assert_eq!(extents, [[0, MIB, 3], [MIB, MIB, 0], [2 * MIB, SIZE - 2 * MIB, 3]]);
 }
 
+/// A backing of which nothing is allocated says that all of it reads as zeroes; under write-back the data is in the cache alone.
+#[test]
+fn what_the_cache_alone_has_is_no_hole() {
+    let setup = Setup::new("64MiB")
+        .tenant("a", "write_policy = \"wb\"\ndirty_rest = 100\ndirty_max = 100\ndirty_age = \"1h\"");
+    let source = source(&setup);
+    let backing = setup.sparse_file("a0", SIZE);
+    let larder = setup.volume_on("a0", &backing).start();
+    run(program("nbdcopy").args(["--flush", &source, &larder.uri("a0")]), larder.folder());
+    let same = |larder: &Larder| {
+        let copy = larder.path("copy.img");
+        run(program("nbdcopy").arg(larder.uri("a0")).arg(&copy), larder.folder());
+        assert_same(&copy, Path::new(&source));
+        let out = copy.display().to_string();
+        run(
+            program("qemu-img").args(["convert", "-f", "raw", "-O", "raw", &larder.uri("a0"), &out]),
+            larder.folder(),
+        );
+        assert_same(&copy, Path::new(&source));
+        let map = run(program("nbdinfo").args(["--map", "--json", &larder.uri("a0")]), larder.folder());
+        let map: Value = serde_json::from_str(&map).expect("JSON");
+        assert_eq!(
+            (&map[0]["offset"], &map[0]["length"], &map[0]["type"]),
+            (&0.into(), &(3 * MIB).into(), &0.into())
+        );
+        assert_eq!(map[1]["type"], 3, "what is in neither is a hole: {map}");
+    };
+    same(&larder);
+    assert!(
+        fs::read(&backing).expect("the backing").iter().all(|&byte| byte == 0),
+        "nothing was written back"
+    );
+    let larder = larder.kill().start();
+    same(&larder);
+    larder.stop();
+}
+
 #[test]
 fn exports_that_share_an_address_are_told_apart_by_name() {
     let address = free_tcp_address();
