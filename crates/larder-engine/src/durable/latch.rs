@@ -35,7 +35,14 @@ impl Engine {
         durable.cleans.clear();
         durable.ripe.clear();
         durable.pages.clear();
-        let superblock = Superblock { needs_check: true, clean_stop: false, ..durable.successor() };
+        // What has become durable is not to be doubted, whatever the device does to it from now on.
+        let superblock = Superblock {
+            needs_check: true,
+            clean_stop: false,
+            next: durable.journal.durable() + 1,
+            tail: durable.journal.durable_tail(),
+            ..durable.successor()
+        };
         let piece = superblock_piece(&superblock);
         durable.next_superblock = Some(superblock);
         self.give_cache_up();

@@ -118,7 +118,7 @@ impl Planted {
 /// Recovery with a bug.
 #[cfg(feature = "planted")]
 pub fn recover_planted(medium: &mut impl Medium, bug: Option<Planted>) -> Result<Recovered, RecoverError> {
-    recover_with(medium, bug)
+    recover_with(medium, bug, None)
 }
 
 #[cfg(feature = "planted")]

@@ -15,7 +15,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// True if the slot holds it; `None` for a slot that does not exist and for a block of no volume, or past the end of its volume.
+    /// True if the slot holds it. A slot that cannot be read, not even at the second try, does not. `None` for a slot that does not exist and for a block of no volume, or past the end of its volume.
     pub fn is_there(
         &self,
         medium: &mut impl Medium,
@@ -30,7 +30,7 @@ impl Written {
             return None;
         }
         let mut data = vec![0; covered.next_multiple_of(layout.sector_bytes())];
-        let is_read = medium.read(layout.slot_offset(slot), &mut data).is_ok();
+        let is_read = (0..2).any(|_| medium.read(layout.slot_offset(slot), &mut data).is_ok());
         Some(is_read && superblock.salt().block(block, &data[..covered]) == crc)
     }
 }

@@ -7,7 +7,7 @@ use super::epoch::Epoch;
 use super::layout::{Layout, LayoutError, Shape};
 use super::page::Contents;
 use super::recover::Recovered;
-use super::superblock::{Superblock, VERSION};
+use super::superblock::{OLDEST, Superblock, VERSION};
 use super::volumes::{Volume, VolumeTableError};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -140,7 +140,7 @@ impl Dump {
     /// What a cache is made from: superblock, volumes, blocks by slot.
     #[expect(clippy::type_complexity, reason = "taken apart at once, in one place")]
     pub(super) fn decode(&self) -> Result<(Superblock, Vec<Volume>, Vec<(u32, Contents)>), DumpError> {
-        if self.version != VERSION {
+        if !(OLDEST..=VERSION).contains(&self.version) {
             return Err(DumpError::Version(self.version));
         }
         if !self.region_blocks.is_power_of_two() {

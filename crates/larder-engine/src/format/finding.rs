@@ -290,6 +290,15 @@ impl Findings {
         }
     }
 
+    /// Those of another look.
+    pub fn absorb(&mut self, others: Self) {
+        let Self { listed, unlisted, worst, hole } = others;
+        self.unlisted += unlisted;
+        self.worst = self.worst.max(worst);
+        self.hole = self.hole.take().or(hole);
+        listed.into_iter().for_each(|finding| self.push(finding));
+    }
+
     pub fn hole(&self) -> Option<Finding> {
         self.hole.clone()
     }

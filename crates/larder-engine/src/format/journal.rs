@@ -183,6 +183,11 @@ impl JournalWriter {
         self.durable
     }
 
+    /// Where replay has to begin if the last record known to be durable is the last one.
+    pub fn durable_tail(&self) -> u64 {
+        self.tail_durable
+    }
+
     /// True if all entries pushed are in records.
     pub fn is_sealed(&self) -> bool {
         self.pending.is_empty()

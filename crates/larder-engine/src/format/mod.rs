@@ -49,7 +49,7 @@ pub use page::{Contents, PAGE_BYTES, PAGE_SLOTS};
 pub use record::Header;
 #[cfg(feature = "planted")]
 pub(crate) use recover::recover_with;
-pub use recover::{PageState, RecoverError, Recovered, Session, SlotState, Version, recover};
+pub use recover::{PageState, RecoverError, Recovered, Session, SlotState, Version, recover, recover_after};
 pub use repair::{Lost, Repaired, repair};
 pub use superblock::{SUPERBLOCK_BYTES, Superblock, Unusable, VERSION};
 pub use table::{PageWrite, TableWriter, Ticket};

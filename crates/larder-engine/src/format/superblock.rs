@@ -31,7 +31,7 @@ pub const SUPERBLOCK_BYTES: usize = 4096;
 /// The format that this code writes.
 pub const VERSION: u32 = 3;
 /// The oldest that it goes on with: 3 has entries of the journal that 2 has not.
-const OLDEST: u32 = 2;
+pub(super) const OLDEST: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"LARDERCD";
 const CRC_AT: usize = SUPERBLOCK_BYTES - 4;
@@ -46,6 +46,8 @@ pub(super) const REGION_BLOCKS: u32 = 1024;
 /// What a superblock says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
+    /// The format in which it was written. The next one is written in [`VERSION`].
+    pub format: u32,
     /// The cache's name.
     pub uuid: Uuid,
     /// Rises with every superblock written.
@@ -103,6 +105,7 @@ impl Superblock {
     /// The first superblock of a cache: empty, and stopped cleanly.
     pub fn new(uuid: Uuid, layout: Layout) -> Self {
         Self {
+            format: VERSION,
             uuid,
             generation: 1,
             layout,
@@ -194,6 +197,7 @@ impl Superblock {
         }
         let flags = u32_at(page, 48);
         let superblock = Self {
+            format: u32_at(page, 8),
             uuid: Uuid(array(page, 24)),
             generation: u64_at(page, 40),
             layout,
@@ -283,7 +287,8 @@ mod tests {
         let mut older = page.clone();
         older[8] = 2;
         seal(&mut older);
-        assert_eq!(Superblock::decode(&older, 1), Ok(superblock()), "all of format 2 is in 3");
+        let all = Superblock { format: 2, ..superblock() };
+        assert_eq!(Superblock::decode(&older, 1), Ok(all), "all of format 2 is in 3");
         let mut torn = page.clone();
         torn[3000] ^= 1;
         assert_eq!(Superblock::decode(&torn, 1), Err(Unusable::Checksum));

@@ -28,7 +28,7 @@ impl CachePlan {
             Found::Kept => {}
             _ => return Err(another()),
         }
-        let recovered = Box::new(recover_from(&device)?);
+        let recovered = Box::new(recover_from(&device, Some(mark))?);
         let superblock = recovered.superblock();
         if superblock.uuid != mark.uuid {
             return Err(another());

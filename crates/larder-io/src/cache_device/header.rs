@@ -11,7 +11,7 @@
 //! | 20..4092 | zero |
 //! | 4092..4096 | CRC-32C of what is before |
 //!
-//! A cache that is kept (format 2, `docs/FORMAT.md`) begins with two superblocks of 4 KiB.
+//! A cache that is kept (format 2 or 3, `docs/FORMAT.md`) begins with two superblocks of 4 KiB.
 
 use crate::Buffer;
 use larder_engine::format::{Superblock, Unusable};
@@ -42,7 +42,7 @@ pub(super) enum Found {
     Nothing,
     /// A header of format 1: nothing was kept.
     Cold,
-    /// A superblock of format 2.
+    /// A superblock of a cache that is kept.
     Kept,
     /// A whole header of a later format.
     Newer(u32),
@@ -160,9 +160,9 @@ mod tests {
         assert_eq!(classify(&HEADER.encode()[..4000], &[]), Found::Foreign);
         assert_eq!(classify(&ZERO, &[1; PAGE]), Found::Foreign);
         let mut newer = HEADER.encode().to_vec();
-        newer[8] = 3;
+        newer[8] = 4;
         let newer = with_checksum(newer);
-        assert_eq!(classify(&newer, &ZERO), Found::Newer(3));
+        assert_eq!(classify(&newer, &ZERO), Found::Newer(4));
     }
 
     #[test]
@@ -179,7 +179,10 @@ mod tests {
         assert_eq!(classify(&torn, &torn), Found::Damaged(Unusable::Checksum));
         assert_eq!(classify(&ZERO, &torn), Found::Damaged(Unusable::Blank));
         let mut newer = b.clone();
-        newer[8] = 3;
-        assert_eq!(classify(&a, &with_checksum(newer)), Found::Newer(3));
+        newer[8] = 4;
+        assert_eq!(classify(&a, &with_checksum(newer)), Found::Newer(4));
+        let mut older = b.clone();
+        older[8] = 2;
+        assert_eq!(classify(&a, &with_checksum(older)), Found::Kept);
     }
 }

@@ -3,8 +3,10 @@
 use super::medium::CacheMedium;
 use super::{CacheError, CacheSpec, failed};
 use crate::file::FileDevice;
+use larder_engine::SessionMark;
 use larder_engine::format::{
-    self, Layout, LayoutError, RecoverError, Recovered, SlotState, Superblock, Uuid, recover, repair,
+    self, Layout, LayoutError, RecoverError, Recovered, SlotState, Superblock, Uuid, recover, recover_after,
+    repair,
 };
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -35,7 +37,7 @@ impl Sound {
     /// Read all of a cache's metadata, and refuse what may have lost data that no backing has.
     pub fn read(device: &FileDevice) -> Result<Self, CacheError> {
         let path = device.path();
-        let recovered = Box::new(recover_from(device)?);
+        let recovered = Box::new(recover_from(device, None)?);
         if recovered.superblock().needs_check {
             return Err(CacheError::NeedsCheck { path: path.into() });
         }
@@ -120,9 +122,15 @@ pub(super) fn mend(device: &FileDevice) -> Result<Recovered, CacheError> {
     recover(&mut medium).map_err(|why| damaged(path, &why))
 }
 
-pub(super) fn recover_from(device: &FileDevice) -> Result<Recovered, CacheError> {
+/// `mark` is what is known to have been durable.
+pub(super) fn recover_from(device: &FileDevice, mark: Option<SessionMark>) -> Result<Recovered, CacheError> {
     let (path, began) = (device.path(), Instant::now());
-    let recovered = recover(&mut medium(device)?).map_err(|why| damaged(path, &why))?;
+    let mut medium = medium(device)?;
+    let recovered = match mark {
+        Some(mark) => recover_after(&mut medium, mark),
+        None => recover(&mut medium),
+    };
+    let recovered = recovered.map_err(|why| damaged(path, &why))?;
     let stopped = if recovered.superblock().clean_stop { "a clean stop" } else { "a crash" };
     let (blocks, seconds) = (recovered.blocks().count(), began.elapsed().as_secs_f64());
     tracing::info!(cache = %path.display(), "recovered {blocks} blocks after {stopped}, in {seconds:.1} s");

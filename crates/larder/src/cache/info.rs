@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use larder_daemon::units::HumanSize;
-use larder_engine::format::{Recovered, VERSION, recover};
+use larder_engine::format::{Recovered, recover};
 use larder_io::offline::StoppedCache;
 use serde::Serialize;
 
@@ -53,7 +53,7 @@ impl Info {
         let superblock = recovered.superblock();
         let layout = superblock.layout;
         Self {
-            format: VERSION,
+            format: superblock.format,
             uuid: superblock.uuid.to_string(),
             generation: superblock.generation,
             stopped_cleanly: superblock.clean_stop,

@@ -58,7 +58,7 @@ pub enum CacheCommand {
     Info(Look),
     /// Look for damage: of all metadata, with --data of the cached blocks, too.
     ///
-    /// Exit code: 0 sound, 1 there are findings, 2 it cannot be used at all. A finding is a note (nothing is lost), costs clean
+    /// Exit code: 0 sound, 1 there are findings, 2 it cannot be used at all. A finding is a note (nothing is known to be lost), costs clean
     /// blocks (the backings have them), or may cost dirty ones.
     Check(Check),
     /// Write a cache's metadata as JSON. Damage does not stop it: what can be used is told.

@@ -38,7 +38,7 @@ pub fn severity(severity: Severity) -> &'static str {
 /// What a severity means.
 pub fn meaning(severity: Severity) -> &'static str {
     match severity {
-        Severity::Note => "nothing is lost",
+        Severity::Note => "nothing is known to be lost",
         Severity::Clean => "clean blocks are lost; the backings have them",
         Severity::Dirty => "dirty data may be lost",
     }

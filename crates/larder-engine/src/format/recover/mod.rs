@@ -33,7 +33,7 @@ use super::superblock::{Superblock, Unusable};
 use super::table::TableWriter;
 use super::volumes::VolumeTable;
 use super::{Medium, MediumError, SEQUENCE_MAX, SESSION_RECORDS};
-use crate::Planted;
+use crate::{Planted, SessionMark};
 use ring::{End, Ring};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,13 +143,19 @@ pub struct Session {
 /// Put together what the cache holds, reading all of its metadata. Damage is no error, but among the
 /// [`Recovered::findings`].
 pub fn recover(medium: &mut impl Medium) -> Result<Recovered, RecoverError> {
-    recover_with(medium, None)
+    recover_with(medium, None, None)
+}
+
+/// The same by someone who knows what was durable of a session.
+pub fn recover_after(medium: &mut impl Medium, mark: SessionMark) -> Result<Recovered, RecoverError> {
+    recover_with(medium, None, Some(mark))
 }
 
 /// The same; tests plant bugs.
 pub(crate) fn recover_with(
     medium: &mut impl Medium,
     bug: Option<Planted>,
+    mark: Option<SessionMark>,
 ) -> Result<Recovered, RecoverError> {
     let mut findings = Findings::default();
     let (superblock, volumes) = superblocks::read(medium, bug, &mut findings)?;
@@ -158,7 +164,9 @@ pub(crate) fn recover_with(
     let mut ring = Ring::new(medium, &superblock);
     ring.skips_holes = bug == Some(Planted::HoleReplayed);
     ring.trusts_data = bug == Some(Planted::MapBeforeData);
-    let end = ring.find_end(newest, &volumes, &mut findings);
+    let same = |mark: &SessionMark| (mark.uuid, mark.session) == (superblock.uuid, superblock.session);
+    let known = mark.filter(same).map_or(0, |mark| mark.record);
+    let end = ring.find_end(newest, known, &volumes, &mut findings);
     let first =
         if slots.are_short(end.tail) || end.whole < end.last { ring.reach_back(&end) } else { end.tail };
     slots.lose_stale(first);

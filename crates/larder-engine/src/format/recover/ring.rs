@@ -91,31 +91,48 @@ impl<'m, M: Medium> Ring<'m, M> {
     /// those before the superblock's `next`. From there on each must follow its predecessor: the next sequence, and a
     /// session that is no older. A record of an older session lay behind a hole that an earlier recovery stopped at. One of which nothing says that it was durable
     /// counts only if the data that were written with it are there.
-    pub fn find_end(&mut self, newest: u64, volumes: &VolumeTable, findings: &mut Findings) -> End {
+    /// All up to `known` were durable, whatever the device says.
+    pub fn find_end(
+        &mut self,
+        newest: u64,
+        known: u64,
+        volumes: &VolumeTable,
+        findings: &mut Findings,
+    ) -> End {
         let superblock = (self.superblock.session, self.superblock.tail);
         let start = newest.max(self.superblock.next - 1);
-        let known = match self.header(start) {
+        let first = match self.header(start) {
             _ if start < self.superblock.next => Some((start, superblock.0, superblock.1)),
             Some(header) => Some((start, header.session.max(superblock.0), header.tail)),
             None => self
                 .last_before(start)
                 .map(|header| (header.sequence, header.session.max(superblock.0), header.tail)),
         };
-        let (mut whole, session, tail) = known.unwrap_or((start, superblock.0, start + 1));
-        if known.is_none() {
+        let (mut whole, session, tail) = first.unwrap_or((start, superblock.0, start + 1));
+        if first.is_none() {
             // Nothing at all is left of it.
             whole = start.saturating_sub(1);
         }
-        let known = End { last: start, whole, tail, session_max: session, highest: start, durable: start };
-        let mut end = self.follow(known, u64::MAX);
+        let first = End { last: start, whole, tail, session_max: session, highest: start, durable: start };
+        let mut seen = Findings::default();
+        let mut end = self.follow(first, u64::MAX);
+        let mut called = self.header(end.last).map_or(0, |header| header.durable);
+        end = self.survey(end, &mut called, &mut seen);
+        let (durable, last) = (known.max(start).max(called), end.last);
         let mut not_arrived = None;
         // Without what freed them, slots count that did not.
-        while let Some((sequence, Written { block, slot, .. })) = self.not_arrived(start, end.last, volumes) {
+        while let Some((sequence, Written { block, slot, .. })) = self.not_arrived(durable, end.last, volumes)
+        {
             not_arrived = Some(Finding::NotArrived { sequence, block, slot });
-            end = self.follow(known, sequence - 1);
+            end = self.follow(first, sequence - 1);
         }
-        not_arrived.into_iter().for_each(|finding| findings.push(finding));
-        self.survey(end, findings)
+        if end.last < last {
+            seen = Findings::default();
+            end = self.survey(end, &mut called, &mut seen);
+        }
+        not_arrived.into_iter().for_each(|finding| seen.push(finding));
+        findings.absorb(seen);
+        end
     }
 
     /// Go on from here as long as each record follows its predecessor, not further than `limit`.
@@ -132,14 +149,16 @@ impl<'m, M: Medium> Ring<'m, M> {
         End { highest: end.last, durable: end.last, ..end }
     }
 
-    /// The first record up to `last` of which nothing says that it was durable, and of which data are missing; with what is missing. All up to `known` were durable.
+    /// The first record from `durable` up to `last` of which data are missing, with what is missing.
     ///
     /// A slot that is freed or cleaned after such a record may be in use for other data already, if that was durable: then the record was, too, and its
     /// data are of no use.
-    fn not_arrived(&mut self, known: u64, last: u64, volumes: &VolumeTable) -> Option<(u64, Written)> {
-        let said = self.header(last).filter(|_| last > known && !self.trusts_data)?.durable;
+    fn not_arrived(&mut self, durable: u64, last: u64, volumes: &VolumeTable) -> Option<(u64, Written)> {
+        if self.trusts_data {
+            return None;
+        }
         let (mut over, mut found) = (BTreeSet::new(), None);
-        for sequence in (known.max(said) + 1..=last).rev() {
+        for sequence in (durable + 1..=last).rev() {
             for entry in self.entries(sequence).into_iter().rev() {
                 let (slot, old) = match entry {
                     Entry::Write { slot, old, .. } | Entry::Map { slot, old, .. } => (slot, old),
@@ -195,8 +214,8 @@ impl<'m, M: Medium> Ring<'m, M> {
         first
     }
 
-    /// Look at all that is not replayed: what lies behind the end may say that there was more.
-    fn survey(&mut self, mut end: End, findings: &mut Findings) -> End {
+    /// Look at all that is not replayed: what lies behind the end may say that there was more, and which record was durable (`called`).
+    fn survey(&mut self, mut end: End, called: &mut u64, findings: &mut Findings) -> End {
         let records = self.layout.records();
         let live = end.tail..=end.last;
         let last = end.last;
@@ -211,6 +230,7 @@ impl<'m, M: Medium> Ring<'m, M> {
                     end.session_max = end.session_max.max(header.session);
                     end.highest = end.highest.max(header.sequence);
                     if header.sequence > last {
+                        *called = header.durable.max(*called);
                         end.durable = end.durable.max(header.durable);
                     }
                 }

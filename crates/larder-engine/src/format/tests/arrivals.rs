@@ -141,3 +141,33 @@ fn a_record_may_be_confirmed_where_nothing_follows() {
     rig.data(0, 9);
     assert_eq!(rig.found(), (vec![(0, 5)], None, None));
 }
+
+/// The second commit is cut, and one of its records names the first one durable: damage of that is damage.
+#[test]
+fn what_a_commit_behind_the_end_calls_durable_counts() {
+    let mut rig = Rig::new();
+    (0..2).for_each(|slot| rig.data(slot, 1));
+    let first = [rig.entry(5, 0, 1, None), rig.entry(6, 1, 1, None)];
+    rig.records(&first);
+    rig.flush();
+    let second = [rig.entry(7, 2, 2, None), rig.entry(8, 3, 3, None)];
+    rig.records(&second);
+    rig.data(0, 9);
+    assert_eq!(rig.found(), (vec![(0, 5), (1, 6)], Some(Severity::Note), Some(3)));
+    let damaged = |finding: &Finding| matches!(finding, Finding::Data { slot: 0, dirty: true, .. });
+    assert!(check(&mut rig.disk, true).unwrap().iter().any(damaged));
+}
+
+#[test]
+fn who_knows_what_was_durable_is_believed() {
+    let mut rig = Rig::new();
+    rig.data(0, 1);
+    let entry = rig.entry(5, 0, 1, None);
+    rig.records(&[entry]);
+    rig.flush();
+    rig.data(0, 9);
+    let Superblock { uuid, session, .. } = rig.session.superblock;
+    let mark = |session, record| crate::SessionMark { uuid, session, record };
+    let mut next = |mark| recover_after(&mut rig.disk, mark).unwrap().next();
+    assert_eq!((next(mark(session, 1)), next(mark(session, 0)), next(mark(session - 1, 1))), (2, 1, 1));
+}
