@@ -112,13 +112,15 @@ impl Engine {
         entry.is_some_and(|entry| self.store.slot(entry) == slot && self.store.state(entry) == State::Dirty)
     }
 
-    /// A version is to be written back once more; one that had been, with the oldest epoch.
+    /// A version is to be written back once more; one that had been, with the oldest epoch. Where guests have found meanwhile that its data is lost, it is not.
     pub(crate) fn write_version_again(&mut self, key: BlockKey, slot: u32) {
         let (now, newest) = (self.cleaner.now(), self.is_newest(key, slot));
-        let lost = newest && self.is_lost(key);
+        if newest && self.is_lost(key) {
+            return self.lose_version(key, slot);
+        }
         let Some(order) = self.order_mut(key.volume) else { return };
         let epoch = order.versions.get(&slot).copied();
-        if (newest || epoch.is_some()) && !lost {
+        if newest || epoch.is_some() {
             order.enter(epoch.unwrap_or(order.oldest), key.block, slot, now);
         }
     }

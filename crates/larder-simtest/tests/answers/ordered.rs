@@ -260,3 +260,33 @@ fn a_lost_version_keeps_its_slot_while_its_run_is_under_way() {
     }
     assert!(runs > 5, "{runs} runs of two reads");
 }
+
+/// A guest finds that a block's data is lost, and the cleaner cannot even read it: the version is in no epoch's way, and in no later version's.
+#[test]
+fn what_a_guest_has_found_lost_is_lost_to_the_cleaner() {
+    let mut plan = plan(8);
+    (plan.tenants[0].quota, plan.tenants[0].policy) = (800, WritePolicy::WriteBack);
+    plan.tenants[0].dirty = DirtyLimits { rest: 90, max: 95, age: 1 };
+    plan.disks[0].ordered = true;
+    let mut world = World::new(Plan { holds_back: true, ..plan });
+    world.settle();
+    write(&mut world, 0);
+    flush(&mut world);
+    let (slot, _) = world.recovered().blocks().next().expect("a dirty block");
+    world.excuse_data();
+    world.excuse_cache();
+    let at = world.layout().slot_offset(slot);
+    world.host().cache().content_mut().write(at, &[0xff; 8]);
+    world.submit(ask::read(VOLUME, 0, BLOCK));
+    world.settle();
+    assert_eq!(world.host().engine().lost().count(), 1);
+    world.host().cache().fail_next(FaultKind::Read, 1);
+    tend(&mut world);
+    write(&mut world, 0);
+    flush(&mut world);
+    tend(&mut world);
+    assert_eq!(on_backing(&mut world, 0), 2);
+    world.kill();
+    world.read_everything();
+    world.drain();
+}
