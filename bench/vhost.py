@@ -48,7 +48,7 @@ keep = false
 [control]
 socket = "{folder}/larder.sock"
 allocator = "static"
-poll = "{poll}"
+{f"poll = {chr(34)}{poll}{chr(34)}" if poll else ""}
 [[tenant]]
 name = "bench"
 write_policy = "wt"
@@ -139,7 +139,7 @@ def main():
     parser.add_argument("--depths", type=int, nargs="+", default=[1, 32])
     parser.add_argument("--kinds", nargs="+", choices=["read", "write"], default=["read", "write"])
     parser.add_argument("--scenes", nargs="+", choices=["disk", "tmpfs"], default=["disk", "tmpfs"])
-    parser.add_argument("--poll", default="50us", help="how long Larder looks for work before it sleeps")
+    parser.add_argument("--poll", help="how long Larder looks for work before it sleeps, in place of its own choice")
     parser.add_argument("--disk", default="target", help="a folder on the disk to measure")
     options = parser.parse_args()
     os.makedirs(options.disk, exist_ok=True)

@@ -57,9 +57,7 @@ pub const EPOCH_MAX: Duration = Duration::from_secs(366 * 86_400);
 /// The most reactors that may be asked for.
 pub const REACTORS_MAX: u32 = 256;
 
-/// How long a reactor looks for work before it sleeps, if nothing else is said.
-pub const POLL_DEFAULT: Duration = Duration::from_micros(50);
-/// The longest that may be asked for: beyond that nothing is gained on any device.
+/// The longest that a reactor may be asked to look for work before it sleeps: beyond that nothing is gained on any device.
 pub const POLL_MAX: Duration = Duration::from_millis(1);
 
 /// Everything that `larder.toml` says, with the defaults filled in.
@@ -126,8 +124,9 @@ pub struct ControlConfig {
     /// How many reactors serve the volumes; `None` for one where the cache is kept, else for one per core. Never more than
     /// there are tenants.
     pub reactors: Option<u32>,
-    /// How long a reactor looks for more work before it sleeps, while that has lately paid; zero: never.
-    pub poll: Duration,
+    /// How long a reactor looks for more work before it sleeps, while that has lately paid; zero: never. `None` for 50 µs where guests are waited for, and 5 µs for
+    /// devices.
+    pub poll: Option<Duration>,
     /// Where it is written down what a failed cache device alone has; `None` for [`Config::loss_file`]'s choice.
     pub loss_file: Option<PathBuf>,
 }

@@ -15,8 +15,8 @@ use super::error::Complaint;
 use super::reader::{Field, Source, Table, Unique};
 use super::{
     AllocatorChoice, ApiConfig, BackingConfig, CacheConfig, Config, ControlConfig, DEFAULT_CONTROL_SOCKET,
-    EPOCH_MAX, EPOCH_MIN, GoalsConfig, NAME_BYTES_MAX, POLL_DEFAULT, POLL_MAX, PolicyChoice, Population,
-    REACTORS_MAX, SocketGroup, TENANTS_MAX, TenantConfig, UNIX_PATH_BYTES_MAX, VOLUMES_MAX, VolumeConfig,
+    EPOCH_MAX, EPOCH_MIN, GoalsConfig, NAME_BYTES_MAX, POLL_MAX, PolicyChoice, Population, REACTORS_MAX,
+    SocketGroup, TENANTS_MAX, TenantConfig, UNIX_PATH_BYTES_MAX, VOLUMES_MAX, VolumeConfig,
 };
 use crate::units::ExactSize;
 use crate::wear::budget::BudgetChoice;
@@ -127,7 +127,7 @@ fn control_default() -> ControlConfig {
         write_back: false,
         write_budget: BudgetChoice::default(),
         reactors: None,
-        poll: POLL_DEFAULT,
+        poll: None,
         loss_file: None,
     }
 }
@@ -178,7 +178,7 @@ fn control(table: &Table<'_>, base: &Path, cache: &CacheConfig) -> Result<Contro
     control.reactors =
         table.integer("reactors", 1, REACTORS_MAX)?.map(|field| reactors(&field, keep)).transpose()?;
     if let Some(field) = table.duration("poll")? {
-        control.poll = poll(&field)?;
+        control.poll = Some(poll(&field)?);
     }
     control.loss_file = table.string("loss_file")?.map(|field| path(&field, base)).transpose()?;
     Ok(control)

@@ -38,7 +38,9 @@ impl fmt::Display for Config {
         if let Some(reactors) = control.reactors {
             writeln!(f, "reactors = {reactors}")?;
         }
-        writeln!(f, "poll = \"{}\"", ExactDuration(control.poll))?;
+        if let Some(poll) = control.poll {
+            writeln!(f, "poll = \"{}\"", ExactDuration(poll))?;
+        }
         if let Some(path) = &control.loss_file {
             writeln!(f, "loss_file = {}", quoted(path.display()))?;
         }

@@ -10,7 +10,7 @@ use crate::frontend::Frontend;
 use crate::lane::Operation;
 use crate::mailbox::{DrainCommand, Inbox, ReactorCommand};
 use crate::ring::Completion;
-use crate::spin::Spin;
+use crate::spin::Spins;
 use crate::stats::{ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
 use io_uring::{opcode, types};
 use larder_engine::{TenantId, VolumeId};
@@ -43,7 +43,7 @@ pub(super) struct Reactor<F: Frontend> {
     pub phase: Phase,
     pub late: Option<Late>,
     pub tenants: u16,
-    spin: Spin,
+    spins: Spins,
     began: Instant,
     next_tick: Instant,
     completions: Vec<Completion>,
@@ -55,7 +55,13 @@ pub(super) struct Reactor<F: Frontend> {
 }
 
 impl<F: Frontend> Reactor<F> {
-    pub fn new(frontend: F, mut cx: Context, inbox: Inbox<F::Command>, tenants: u16, spin: Duration) -> Self {
+    pub fn new(
+        frontend: F,
+        mut cx: Context,
+        inbox: Inbox<F::Command>,
+        tenants: u16,
+        spin: Option<Duration>,
+    ) -> Self {
         let began = cx.now;
         cx.driver.monitor.set_began(began);
         Self {
@@ -65,7 +71,7 @@ impl<F: Frontend> Reactor<F> {
             phase: Phase::Running,
             late: None,
             tenants,
-            spin: Spin::new(spin),
+            spins: Spins::new(spin),
             began,
             next_tick: began + TICK,
             completions: Vec::with_capacity(COMPLETIONS_PER_TURN),
@@ -276,7 +282,8 @@ impl<F: Frontend> Reactor<F> {
 
     /// Submit, then look for completions and mail for as long as that has lately paid. True where something came.
     fn poll(&mut self) -> std::io::Result<bool> {
-        let budget = self.spin.budget();
+        let devices_work = self.cx.driver.engine.in_flight() > 0;
+        let budget = self.spins.of(devices_work).budget();
         if budget.is_zero() {
             return Ok(false);
         }
@@ -289,14 +296,14 @@ impl<F: Frontend> Reactor<F> {
                     || self.inbox.waker().is_pending()
                     || self.frontend.has_news()
                 {
-                    self.spin.paid();
+                    self.spins.of(devices_work).paid();
                     self.enter_if_useful()?;
                     return Ok(true);
                 }
                 std::hint::spin_loop();
             }
         }
-        self.spin.in_vain();
+        self.spins.of(devices_work).in_vain();
         Ok(false)
     }
 
@@ -317,9 +324,10 @@ impl<F: Frontend> Reactor<F> {
             || self.volumes.is_busy()
             || self.cx.driver.engine.data_offset().is_some();
         let timeout = if timed { self.next_tick.saturating_duration_since(began) } else { SLEEP_MAX };
+        let devices_work = self.cx.driver.engine.in_flight() > 0;
         let result = self.cx.lane.ring.enter(Some(timeout));
         self.inbox.waker().awake();
-        self.spin.slept(began.elapsed());
+        self.spins.of(devices_work).slept(began.elapsed());
         result
     }
 
