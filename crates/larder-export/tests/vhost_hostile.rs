@@ -316,7 +316,7 @@ fn garbage_is_survived() {
                 break false;
             }
         };
-        answered += u32::from(all_back);
+        answered += if all_back { heads.len() } else { 0 };
         if !rogue.is_connected() {
             ended += 1;
             drop(rogue);
@@ -326,10 +326,7 @@ fn garbage_is_survived() {
             is_well(&mut good, round);
         }
     }
-    assert!(
-        answered > 50,
-        "only {answered} rounds were answered: nothing was tested behind the first descriptor"
-    );
+    assert!(answered > 200, "only {answered} were answered: nothing was tested behind the first descriptor");
     assert!(ended > 50, "only {ended} rounds ended the connection: nothing was wrong with them");
     is_well(&mut good, 1);
     drop((rogue, good));

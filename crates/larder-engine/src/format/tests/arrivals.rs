@@ -18,6 +18,22 @@ impl Rig {
         Self { disk, session }
     }
 
+    /// One commit, which is durable: block 5, with ones, in slot 0.
+    fn committed() -> Self {
+        let mut rig = Self::new();
+        rig.data(0, 1);
+        let entry = rig.entry(5, 0, 1, None);
+        rig.records(&[entry]);
+        rig.flush();
+        rig
+    }
+
+    /// Its data are found to be damaged, not missing.
+    fn is_told_of_damage(&mut self) -> bool {
+        let damaged = |finding: &Finding| matches!(finding, Finding::Data { slot: 0, dirty: true, .. });
+        check(&mut self.disk, true).unwrap().iter().any(damaged)
+    }
+
     /// The start of another session.
     fn restart(&mut self) {
         self.disk.flush().unwrap();
@@ -66,11 +82,7 @@ impl Rig {
 
 #[test]
 fn a_record_without_its_data_does_not_count_nor_what_follows() {
-    let mut rig = Rig::new();
-    rig.data(0, 1);
-    let first = rig.entry(5, 0, 1, None);
-    rig.records(&[first]);
-    rig.flush();
+    let mut rig = Rig::committed();
     assert_eq!(rig.found(), (vec![(0, 5)], None, None));
     // Block 6 is there, block 5 is not; block 7 is.
     rig.data(1, 2);
@@ -88,17 +100,12 @@ fn a_record_without_its_data_does_not_count_nor_what_follows() {
 
 #[test]
 fn what_is_called_durable_counts_whatever_became_of_its_data() {
-    let mut rig = Rig::new();
-    rig.data(0, 1);
-    let entry = rig.entry(5, 0, 1, None);
-    rig.records(&[entry]);
-    rig.flush();
+    let mut rig = Rig::committed();
     rig.data(0, 9);
     assert_eq!(rig.found(), (vec![], Some(Severity::Note), Some(1)), "nobody can tell it from a power cut");
     rig.records(&[Entry::mark(Region { volume: VOLUME, region: 0 })]);
     assert_eq!(rig.found(), (vec![(0, 5)], None, None), "a later record calls it durable");
-    let damaged = |finding: &Finding| matches!(finding, Finding::Data { slot: 0, dirty: true, .. });
-    assert!(check(&mut rig.disk, true).unwrap().iter().any(damaged));
+    assert!(rig.is_told_of_damage());
 }
 
 #[test]
@@ -154,17 +161,12 @@ fn what_a_commit_behind_the_end_calls_durable_counts() {
     rig.records(&second);
     rig.data(0, 9);
     assert_eq!(rig.found(), (vec![(0, 5), (1, 6)], Some(Severity::Note), Some(3)));
-    let damaged = |finding: &Finding| matches!(finding, Finding::Data { slot: 0, dirty: true, .. });
-    assert!(check(&mut rig.disk, true).unwrap().iter().any(damaged));
+    assert!(rig.is_told_of_damage());
 }
 
 #[test]
 fn who_knows_what_was_durable_is_believed() {
-    let mut rig = Rig::new();
-    rig.data(0, 1);
-    let entry = rig.entry(5, 0, 1, None);
-    rig.records(&[entry]);
-    rig.flush();
+    let mut rig = Rig::committed();
     rig.data(0, 9);
     let Superblock { uuid, session, .. } = rig.session.superblock;
     let mark = |session, record| crate::SessionMark { uuid, session, record };
