@@ -4,6 +4,10 @@
 Every server runs for the whole time; in each round each is measured in turn with fio, so that a change in the machine's speed meets all alike.
 Two scenes: on the disk with O_DIRECT (qemu-nbd on the same file), and with all files on tmpfs, where software is the limit (nbdkit, and
 qemu-storage-daemon's null device). Larder's misses are counted during the measurement, and must be none.
+
+The client has one processor, the servers have the others. A reader is woken on the processor of who writes to its socket, and a virtual machine's
+scheduler leaves it there although another is idle (a halted virtual processor counts as taken away): a server and its client would take turns on one
+processor in some runs and not in others, for half the IOPS.
 """
 
 import argparse
@@ -21,13 +25,29 @@ import time
 SIZE_MIB = 512
 
 
+def on_processors(chosen, argv):
+    """The command on these processors alone; as it is where there is only one."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return ["taskset", "--cpu-list", ",".join(map(str, chosen(cpus))), *argv] if len(cpus) > 1 else argv
+
+
+def for_client(argv):
+    return on_processors(lambda cpus: cpus[-1:], argv)
+
+
+def for_server(argv):
+    return on_processors(lambda cpus: cpus[:-1], argv)
+
+
 class Server:
     """A running NBD server: its name, the URI that fio is given, and its process."""
 
     def __init__(self, name, uri, argv, log):
         self.name, self.uri = name, uri
         self.log = open(log, "w")
-        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen(self.placed(argv), stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+
+    placed = staticmethod(for_server)
 
     def answers(self):
         return subprocess.run(["nbdinfo", "--size", self.uri], capture_output=True).returncode == 0
@@ -122,7 +142,7 @@ def null_co(folder):
 def fio_iops(server, depth, seconds):
     argv = ["fio", "--name=x", "--ioengine=nbd", f"--uri={server.uri}", "--rw=randread", "--bs=4k", f"--iodepth={depth}",
             "--time_based", f"--runtime={seconds}", f"--size={SIZE_MIB}M", "--randrepeat=0", "--norandommap", "--output-format=json"]
-    out = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(for_client(argv), capture_output=True, text=True, check=True).stdout
     return json.loads(out[out.index("{"):])["jobs"][0]["read"]["iops"]
 
 

@@ -6,6 +6,8 @@ Larder's writes are checksummed, go to a slot of their own each time, and have t
 written once before, so that no file system has to allocate meanwhile. In the first scene the cache may be all dirty, so what is measured is the way
 to the SSD; in the second the cleaner has its usual limits and writes back to the same disk meanwhile; in the third the backing takes the writes
 in the order of the flushes (`ordered = true`), so each flush costs one of the backing, too, and blocks are written back once for each flush.
+
+fio has one processor, the servers have the others, as in `nbd.py`, which says why.
 """
 
 import argparse
@@ -17,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from nbd import Server, qemu_nbd, report, socket_uri, write_iolog
+from nbd import Server, for_client, qemu_nbd, report, socket_uri, write_iolog
 
 VOLUME_MIB = 256
 CACHE_MIB = 384
@@ -95,7 +97,7 @@ class Direct:
 
 def fio(arguments):
     common = ["fio", "--name=x", f"--size={VOLUME_MIB}M", "--randrepeat=0", "--output-format=json"]
-    out = subprocess.run(common + arguments, capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(for_client(common + arguments), capture_output=True, text=True, check=True).stdout
     return json.loads(out[out.index("{"):])["jobs"][0]
 
 
