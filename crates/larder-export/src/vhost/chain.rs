@@ -3,7 +3,7 @@
 //! The guest may write anything there, at any moment. What is read here is checked here, and never read again.
 
 use super::limits::DESCRIPTORS_MAX;
-use super::memory::Memory;
+use super::view::Memory;
 use virtio_queue::desc::split::Descriptor;
 use vm_memory::{Address, Bytes, GuestAddress, GuestMemory, Permissions};
 

@@ -7,15 +7,13 @@
 use super::dirty::{DirtyLog, Watched};
 use super::fault::Guard;
 use super::limits::MEMORY_REGIONS_MAX;
+use super::view::Memory;
 use std::fs::File;
 use std::ops::Deref;
 use std::sync::Arc;
 use vhost::vhost_user::message::VhostUserMemoryRegion;
 use vhost::vhost_user::{Error, Result};
-use vm_memory::{GuestAddress, GuestMemoryMmap, GuestRegionMmap};
-
-/// Guest memory, by the guest's addresses.
-pub(super) type Memory = GuestMemoryMmap<Watched>;
+use vm_memory::{GuestAddress, GuestRegionMmap};
 
 /// A guest's memory as it is at some time, mapped and guarded as long as anybody works on it.
 #[derive(Debug, Default)]
@@ -85,7 +83,7 @@ impl GuestRam {
         mapping.bitmap().watch(name.guest, &self.log);
         let guard = Guard::new(mapping.as_ptr(), mapping.size()).map_err(Error::ReqHandlerError)?;
         let mapped = GuestRegionMmap::new(mapping, GuestAddress(name.guest)).ok_or(Error::InvalidParam)?;
-        let memory = self.now.insert_region(Arc::new(mapped)).map_err(|_| Error::InvalidParam)?;
+        let memory = self.now.with(mapped).map_err(|_| Error::InvalidParam)?;
         let guards = self.now.guards.iter().cloned().chain([Arc::new(guard)]).collect();
         self.now = Arc::new(Snapshot { memory, guards });
         self.names.push(name);
@@ -96,8 +94,7 @@ impl GuestRam {
     pub fn remove(&mut self, region: &VhostUserMemoryRegion) -> Result<()> {
         let gone = Name::of(region);
         let place = self.names.iter().position(|name| *name == gone).ok_or(Error::InvalidParam)?;
-        let (memory, _) =
-            self.now.remove_region(GuestAddress(gone.guest), gone.len).map_err(|_| Error::InvalidParam)?;
+        let memory = self.now.without(GuestAddress(gone.guest), gone.len).map_err(|_| Error::InvalidParam)?;
         let mut guards = self.now.guards.clone();
         guards.remove(place);
         self.now = Arc::new(Snapshot { memory, guards });
@@ -129,7 +126,7 @@ impl Name {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vm_memory::{Bytes, GuestMemoryBackend};
+    use vm_memory::{Bytes, GuestMemory, GuestMemoryBackend};
 
     const MIB: u64 = 1 << 20;
 
@@ -160,7 +157,7 @@ mod tests {
         let before = ram.snapshot();
         ram.remove(&region(0, 0x7000_0000)).unwrap();
         assert!(ram.translate(0x7000_0000).is_err());
-        assert_eq!(ram.snapshot().num_regions(), 0);
+        assert_eq!(ram.snapshot().physical_memory().unwrap().num_regions(), 0);
         before.write_slice(b"still there", GuestAddress(0x100)).unwrap();
     }
 

@@ -9,7 +9,7 @@
 //! checksum and the device, or between the backing and the cache, and would later read two different things from one place.
 //!
 //! One file per role: `session` (the hypervisor's messages), `channel` (what it is told), `config` (features, configuration space), `memory` (the
-//! guest's), `dirty` (which of it was written, for a migration), `fault` (memory that goes away), `frontend` (dispatch of the reactor's calls), `device` (a volume and its queues), `ring` (one queue), `chain` and `request` (descriptors to
+//! guest's), `view` (its bytes by their addresses), `dirty` (which of it was written, for a migration), `fault` (memory that goes away), `frontend` (dispatch of the reactor's calls), `device` (a volume and its queues), `ring` (one queue), `chain` and `request` (descriptors to
 //! requests), `record` (what is in flight, for the next daemon), `limits`.
 
 mod chain;
@@ -25,5 +25,6 @@ mod record;
 mod request;
 mod ring;
 mod session;
+mod view;
 
 pub use frontend::{VhostCommand, VhostFrontend, VhostVolume};

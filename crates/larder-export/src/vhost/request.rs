@@ -2,7 +2,7 @@
 
 use super::chain::{BrokenChain, Chain, total};
 use super::limits::{CLEAR_SECTORS_MAX, REQUEST_BYTES_MAX};
-use super::memory::Memory;
+use super::view::Memory;
 use larder_engine::{IoError, RequestKind, SECTOR_BYTES};
 use virtio_bindings::virtio_blk::{
     VIRTIO_BLK_S_IOERR, VIRTIO_BLK_S_OK, VIRTIO_BLK_S_UNSUPP, VIRTIO_BLK_T_DISCARD, VIRTIO_BLK_T_FLUSH,
