@@ -5,6 +5,7 @@
 
 use crate::doors::Asked;
 use crate::locks::Owner;
+use crate::store::{BLOCK_MAX, BlockKey};
 use crate::{
     Action, Buf, BufOwner, Engine, IoError, Kind, Request, RequestId, RequestKind, SECTOR_BYTES, VolumeId,
 };
@@ -103,6 +104,16 @@ impl Engine {
         }
         self.run_granted();
         self.clean();
+    }
+
+    /// A request for this byte is about to be submitted. Nothing follows from that, but what is known of its block is at hand then: a driver that says so of several
+    /// requests in a row waits for memory once.
+    #[inline]
+    pub fn expect(&self, volume: VolumeId, offset: u64) {
+        let block = self.block_of(offset);
+        if block <= BLOCK_MAX {
+            std::hint::black_box(self.store.find(BlockKey { volume, block }));
+        }
     }
 
     /// Requests and fills in flight: zero when nothing is outstanding.

@@ -200,6 +200,12 @@ impl Context {
         self.driver.submit(&mut self.lane, request, buffer, cookie);
     }
 
+    /// Requests for a volume's bytes around this one will be submitted at once: of several, what the engine looks at comes from memory together.
+    #[inline]
+    pub fn expect(&self, volume: VolumeId, offset: u64) {
+        self.driver.engine.expect(volume, offset);
+    }
+
     /// What there is to know of a volume; `None` where it is not this reactor's.
     pub fn volume(&self, volume: VolumeId) -> Option<VolumeInfo> {
         self.driver.volumes.get(volume.0 as usize).map(|volume| volume.info)

@@ -3,7 +3,7 @@
 use super::chain::{BrokenChain, Chain, Segment, gather, scatter};
 use super::channel::Channel;
 use super::fault::was_hurt;
-use super::limits::{BYTES_PER_DEVICE, IDLE_TURNS, QUEUES_MAX, REQUESTS_PER_TURN};
+use super::limits::{AHEAD, BYTES_PER_DEVICE, IDLE_TURNS, QUEUES_MAX, REQUESTS_PER_TURN};
 use super::memory::Snapshot;
 use super::request::{Asked, ID_BYTES, Parsed, Status, parse};
 use super::ring::{BrokenRing, Head, Phase, Ring};
@@ -16,6 +16,7 @@ use larder_engine::{IoError, RequestKind, VolumeId};
 use larder_io::{Buffer, Context, GuestRequest, VolumeInfo};
 use slab::Slab;
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -62,8 +63,10 @@ pub(super) struct Shared {
     pub awake: Vec<(usize, u16)>,
     /// Of messages about each device, so that none takes another's.
     logs: Vec<LogBudget>,
-    chain: Chain,
+    /// Requests that were taken off a queue and not begun with, within a queue's turn.
+    ahead: VecDeque<Taken>,
     /// For reuse.
+    chains: Vec<Chain>,
     spare: Vec<Vec<Segment>>,
 }
 
@@ -73,7 +76,8 @@ impl Shared {
             requests: Slab::new(),
             awake: Vec::new(),
             logs: Vec::new(),
-            chain: Chain::default(),
+            ahead: VecDeque::new(),
+            chains: Vec::new(),
             spare: Vec::new(),
         }
     }
@@ -125,11 +129,18 @@ enum Broken {
     Gone,
 }
 
-/// What came of looking for the next request.
+/// A request that was taken off a queue, and read.
+#[derive(Debug)]
+struct Taken {
+    place: Place,
+    asked: Asked,
+    chain: Chain,
+}
+
+/// What came of beginning with a request.
 enum Step {
-    Taken,
-    Nothing,
-    /// There is something that cannot be taken now.
+    Begun,
+    /// It cannot be begun with now.
     Later,
 }
 
@@ -267,14 +278,77 @@ impl Device {
     }
 
     fn serve(&mut self, cx: &mut Context, shared: &mut Shared, number: u16) -> Result<(), Broken> {
-        for _ in 0..REQUESTS_PER_TURN {
-            match self.take(cx, shared, number)? {
-                Step::Taken => {}
-                Step::Nothing | Step::Later => return self.notify(cx, number),
+        let (mut left, mut emptied) = (REQUESTS_PER_TURN, false);
+        while left > 0 && !emptied {
+            let read = self.read_ahead(shared, number);
+            left -= shared.ahead.len().min(left);
+            emptied = shared.ahead.len() < AHEAD;
+            self.expect(cx, shared);
+            while let Some(taken) = shared.ahead.pop_front() {
+                let head = taken.place.head;
+                match self.begin(cx, shared, taken) {
+                    Ok(Step::Begun) => {}
+                    Ok(Step::Later) => {
+                        self.put_back(shared, number, head);
+                        return self.notify(cx, number);
+                    }
+                    Err(broken) => {
+                        shared.ahead.clear();
+                        return Err(broken);
+                    }
+                }
+            }
+            read?;
+        }
+        if !emptied {
+            cx.call_again();
+        }
+        self.notify(cx, number)
+    }
+
+    /// Take a queue's next requests, and read what they ask. Those before one that breaks the rules are there all the same.
+    fn read_ahead(&mut self, shared: &mut Shared, number: u16) -> Result<(), Broken> {
+        let Some(ring) = self.ring(number) else { return Ok(()) };
+        while shared.ahead.len() < AHEAD
+            && let Some(head) = ring.take()?
+        {
+            ring.idle_turns = 0;
+            let (table, size) = ring.table();
+            let memory = Arc::clone(ring.memory());
+            let mut chain = shared.chains.pop().unwrap_or_default();
+            chain.walk(&memory, table, size, head.index)?;
+            let Parsed { asked, status } = parse(&mut chain, &memory)?;
+            if was_hurt() {
+                return Err(Broken::Gone);
+            }
+            let place = Place { ring: number, head, memory, status };
+            shared.ahead.push_back(Taken { place, asked, chain });
+        }
+        Ok(())
+    }
+
+    /// Have the engine fetch what it will look at for several requests at once: one after the other, each would wait for memory.
+    fn expect(&self, cx: &Context, shared: &Shared) {
+        if shared.ahead.len() > 1 {
+            for taken in &shared.ahead {
+                if let Asked::Volume { kind: RequestKind::Read | RequestKind::Write, offset, .. } =
+                    taken.asked
+                {
+                    cx.expect(self.volume, offset);
+                }
             }
         }
-        cx.call_again();
-        self.notify(cx, number)
+    }
+
+    /// Not now: this request, and those behind it, are the next again.
+    fn put_back(&mut self, shared: &mut Shared, number: u16, head: Head) {
+        let behind = shared.ahead.drain(..).map(|taken| taken.place.head);
+        if let Some(ring) = self.ring(number) {
+            behind.rev().for_each(|head| ring.put_back(head));
+            ring.put_back(head);
+            ring.short = true;
+        }
+        self.short = true;
     }
 
     fn notify(&mut self, cx: &mut Context, number: u16) -> Result<(), Broken> {
@@ -282,33 +356,26 @@ impl Device {
         Ok(self.ring(number).map_or(Ok(()), |ring| ring.notify(cx, token))?)
     }
 
-    /// Take a queue's next request, and begin with it.
-    fn take(&mut self, cx: &mut Context, shared: &mut Shared, number: u16) -> Result<Step, Broken> {
-        let (busy, full) = (self.requests > 0, self.bytes >= BYTES_PER_DEVICE);
-        let Some(ring) = self.ring(number) else { return Ok(Step::Nothing) };
-        if busy && full {
-            ring.short = true;
-            self.short = true;
+    /// Begin with a request.
+    fn begin(&mut self, cx: &mut Context, shared: &mut Shared, taken: Taken) -> Result<Step, Broken> {
+        if self.requests > 0 && self.bytes >= BYTES_PER_DEVICE {
             return Ok(Step::Later);
         }
-        let Some(head) = ring.take()? else { return Ok(Step::Nothing) };
-        ring.idle_turns = 0;
-        let (table, size) = ring.table();
-        let memory = Arc::clone(ring.memory());
-        shared.chain.walk(&memory, table, size, head.index)?;
-        let Parsed { asked, status } = parse(&mut shared.chain, &memory)?;
-        if was_hurt() {
-            return Err(Broken::Gone);
-        }
-        let place = Place { ring: number, head, memory, status };
-        match asked {
-            Asked::Volume { kind, offset, len } => self.execute(cx, shared, place, kind, offset, len),
+        let Taken { place, asked, mut chain } = taken;
+        let step = match asked {
+            Asked::Volume { kind, offset, len } => {
+                self.execute(cx, shared, place, &mut chain, (kind, offset, len))
+            }
             Asked::Id => {
-                let told = self.tell_id(&shared.chain.writable, &place.memory);
+                let told = self.tell_id(&chain.writable, &place.memory);
                 self.answer(place, if told { Status::Ok } else { Status::Failed })
             }
             Asked::Refused(refused) => self.answer(place, refused),
+        };
+        if shared.chains.len() < AHEAD {
+            shared.chains.push(chain);
         }
+        step
     }
 
     /// Have the engine do what a request asks.
@@ -317,9 +384,8 @@ impl Device {
         cx: &mut Context,
         shared: &mut Shared,
         place: Place,
-        kind: RequestKind,
-        offset: u64,
-        len: u64,
+        chain: &mut Chain,
+        (kind, offset, len): (RequestKind, u64, u64),
     ) -> Result<Step, Broken> {
         let moves_data = matches!(kind, RequestKind::Read | RequestKind::Write);
         let bytes = if moves_data { len as usize } else { 0 };
@@ -332,26 +398,19 @@ impl Device {
             },
             (true, _) => match cx.buffer(bytes) {
                 Some(buffer) => Some(buffer),
-                None => {
-                    self.short = true;
-                    if let Some(ring) = self.ring(place.ring) {
-                        ring.short = true;
-                        ring.put_back(place.head);
-                    }
-                    return Ok(Step::Later);
-                }
+                None => return Ok(Step::Later),
             },
         };
         let (mut buffer, mut data) = (buffer, Vec::new());
         if kind == RequestKind::Write
             && let Some(bytes) = buffer.as_deref_mut()
-            && (!gather(&place.memory, &shared.chain.readable, bytes) || was_hurt())
+            && (!gather(&place.memory, &chain.readable, bytes) || was_hurt())
         {
             buffer.into_iter().for_each(|buffer| cx.recycle(buffer));
             return Err(Broken::Gone);
         }
         if kind == RequestKind::Read {
-            data = std::mem::replace(&mut shared.chain.writable, shared.spare.pop().unwrap_or_default());
+            data = std::mem::replace(&mut chain.writable, shared.spare.pop().unwrap_or_default());
         }
         let Place { ring: number, head, memory, status } = place;
         if let Some(ring) = self.ring(number) {
@@ -365,7 +424,7 @@ impl Device {
         // What a killed daemon had only noted in its memory would be lost under a guest that goes on.
         let fua = self.writes_through || cx.is_written_back(self.volume);
         cx.submit(GuestRequest { volume: self.volume, kind, offset, len, fua }, buffer, cookie);
-        Ok(Step::Taken)
+        Ok(Step::Begun)
     }
 
     /// A request has ended.
@@ -431,7 +490,7 @@ impl Device {
             ring.began(head);
         }
         self.give_back(number, head.index, &memory, status, ending, 1)?;
-        Ok(Step::Taken)
+        Ok(Step::Begun)
     }
 
     #[inline]
@@ -486,6 +545,7 @@ impl Device {
 }
 
 /// A request that was taken: whose it is, and where its status goes.
+#[derive(Debug)]
 struct Place {
     ring: u16,
     head: Head,

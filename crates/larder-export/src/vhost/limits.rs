@@ -15,6 +15,8 @@ pub const REQUEST_BYTES_MAX: usize = larder_io::BUFFER_MAX;
 pub const BYTES_PER_DEVICE: usize = 16 << 20;
 /// Requests of one queue that are taken in one turn of the reactor, so that its other guests have their turn.
 pub const REQUESTS_PER_TURN: usize = 64;
+/// Requests of one queue that are taken and read before the first of them is begun with.
+pub const AHEAD: usize = 8;
 /// Turns of the reactor in which a queue is looked at in vain before its guest is asked to tell of new requests.
 pub const IDLE_TURNS: u32 = 256;
 /// Sectors of a discard, or of writing zeroes, in one request: 1 GiB.
