@@ -110,6 +110,26 @@ fn many_requests_on_several_queues_are_all_answered() {
     server.stop();
 }
 
+/// More than a device may hold at a time: requests that were read already are put back, and taken again.
+#[test]
+fn more_than_a_device_holds_is_written_all_the_same() {
+    const MIB: usize = 1 << 20;
+    const COUNT: usize = 40;
+    let server = Server::start(1);
+    let mut disk = Disk::connect(&server.vhost_socket(0), 1);
+    let data: Vec<_> = (0..8).map(|place| pattern(20 + place, MIB)).collect();
+    (0..8).for_each(|place| disk.put(place * MIB, &data[place]));
+    let writes: Vec<_> =
+        (0..COUNT).map(|index| disk.write(0, (index * MIB) as u64, index % 8 * MIB, MIB)).collect();
+    writes.into_iter().for_each(|ticket| assert_eq!(disk.wait(ticket), 0));
+    let stored = server.backing(0);
+    for (index, written) in stored.chunks(MIB).take(COUNT).enumerate() {
+        assert!(written == data[index % 8], "request {index}");
+    }
+    drop(disk);
+    server.stop();
+}
+
 #[test]
 fn a_hypervisor_may_come_and_go() {
     let server = Server::start(1);
