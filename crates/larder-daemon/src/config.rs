@@ -124,8 +124,8 @@ pub struct ControlConfig {
     /// How many reactors serve the volumes; `None` for one where the cache is kept, else for one per core. Never more than
     /// there are tenants.
     pub reactors: Option<u32>,
-    /// How long a reactor looks for more work before it sleeps, while that has lately paid; zero: never. `None` for 50 µs where guests are waited for, and 5 µs for
-    /// devices.
+    /// How long a reactor looks for more work before it sleeps, while that has lately paid; zero: never. `None` for 50 µs where guests are waited for, and for devices
+    /// 5 µs for each operation under way, up to that.
     pub poll: Option<Duration>,
     /// Where it is written down what a failed cache device alone has; `None` for [`Config::loss_file`]'s choice.
     pub loss_file: Option<PathBuf>,

@@ -1,7 +1,8 @@
 //! When to poll before sleeping: a wake-up across cores costs tens of microseconds, a poll costs the core.
 //!
 //! The reactor polls only where that has lately paid: while work has been arriving within the polling time. An idle daemon sleeps. Devices and guests are two
-//! matters: a guest with one request at a time asks again at once, and then waits for a disk that takes longer than polling is worth.
+//! matters: a guest with one request at a time asks again at once, and then waits for a disk that takes longer than polling is worth. Where a disk has
+//! many operations, the next one ends soon.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ const CREDIT_MAX: u8 = 8;
 /// How long to poll for guests: a client on a socket has asked again by then.
 const GUESTS: Duration = Duration::from_micros(50);
 
-/// And for devices: about what it costs to sleep and be woken. With more a disk's answers come earlier, and each takes half as much processor time again.
+/// And for devices, for each operation under way, up to the time for guests: about what it costs to sleep and be woken. With more for a single one
+/// a disk's answers come earlier, and each takes half as much processor time again.
 const DEVICES: Duration = Duration::from_micros(5);
 
 /// Decides for pauses in which devices are waited for, and for those in which guests are.
@@ -19,18 +21,26 @@ const DEVICES: Duration = Duration::from_micros(5);
 pub(crate) struct Spins {
     devices: Spin,
     guests: Spin,
+    /// The limit is the same for both.
+    given: bool,
 }
 
 impl Spins {
     /// Poll for `limit` at most; zero: never.
     pub fn new(limit: Option<Duration>) -> Self {
         let of = |usual| Spin::new(limit.unwrap_or(usual));
-        Self { devices: of(DEVICES), guests: of(GUESTS) }
+        Self { devices: of(DEVICES), guests: of(GUESTS), given: limit.is_some() }
     }
 
-    /// The one for a pause in which devices are at work, or not.
-    pub fn of(&mut self, devices_work: bool) -> &mut Spin {
-        if devices_work { &mut self.devices } else { &mut self.guests }
+    /// The one for a pause in which so much is under way on devices.
+    pub fn of(&mut self, operations: usize) -> &mut Spin {
+        if operations == 0 {
+            return &mut self.guests;
+        }
+        if !self.given {
+            self.devices.limit = GUESTS.min(DEVICES * operations as u32);
+        }
+        &mut self.devices
     }
 }
 
@@ -102,10 +112,22 @@ mod tests {
     fn a_slow_device_does_not_keep_guests_from_being_polled_for() {
         let mut spins = Spins::new(None);
         for _ in 0..10 {
-            spins.of(true).slept(LIMIT / 2);
-            spins.of(false).slept(LIMIT / 8);
+            spins.of(1).slept(LIMIT / 2);
+            spins.of(0).slept(LIMIT / 8);
         }
-        assert_eq!((spins.of(true).budget(), spins.of(false).budget()), (Duration::ZERO, LIMIT));
+        assert_eq!((spins.of(1).budget(), spins.of(0).budget()), (Duration::ZERO, LIMIT));
+    }
+
+    #[test]
+    fn a_busy_device_is_polled_for_longer_unless_a_limit_is_given() {
+        let (mut usual, mut given) = (Spins::new(None), Spins::new(Some(LIMIT / 5)));
+        for spins in [&mut usual, &mut given] {
+            spins.of(4).slept(LIMIT / 5);
+        }
+        let mut budgets = |operations| (usual.of(operations).budget(), given.of(operations).budget());
+        assert_eq!(budgets(4), (DEVICES * 4, LIMIT / 5));
+        assert_eq!(budgets(1), (DEVICES, LIMIT / 5));
+        assert_eq!(budgets(1000), (GUESTS, LIMIT / 5));
     }
 
     #[test]

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 pub struct ReactorConfig {
     /// The thread's name.
     pub name: String,
-    /// How long to poll before sleeping, while that pays. Zero: never. `None`: 50 µs where guests are waited for, and 5 µs for devices.
+    /// How long to poll before sleeping, while that pays. Zero: never. `None`: 50 µs where guests are waited for, and 5 µs for each operation of devices, up to that.
     pub spin: Option<Duration>,
     /// Bytes of data buffers for guests at most.
     pub buffer_bytes: usize,

@@ -282,8 +282,8 @@ impl<F: Frontend> Reactor<F> {
 
     /// Submit, then look for completions and mail for as long as that has lately paid. True where something came.
     fn poll(&mut self) -> std::io::Result<bool> {
-        let devices_work = self.cx.driver.engine.in_flight() > 0;
-        let budget = self.spins.of(devices_work).budget();
+        let operations = self.cx.driver.engine.in_flight();
+        let budget = self.spins.of(operations).budget();
         if budget.is_zero() {
             return Ok(false);
         }
@@ -296,14 +296,14 @@ impl<F: Frontend> Reactor<F> {
                     || self.inbox.waker().is_pending()
                     || self.frontend.has_news()
                 {
-                    self.spins.of(devices_work).paid();
+                    self.spins.of(operations).paid();
                     self.enter_if_useful()?;
                     return Ok(true);
                 }
                 std::hint::spin_loop();
             }
         }
-        self.spins.of(devices_work).in_vain();
+        self.spins.of(operations).in_vain();
         Ok(false)
     }
 
@@ -324,10 +324,10 @@ impl<F: Frontend> Reactor<F> {
             || self.volumes.is_busy()
             || self.cx.driver.engine.data_offset().is_some();
         let timeout = if timed { self.next_tick.saturating_duration_since(began) } else { SLEEP_MAX };
-        let devices_work = self.cx.driver.engine.in_flight() > 0;
+        let operations = self.cx.driver.engine.in_flight();
         let result = self.cx.lane.ring.enter(Some(timeout));
         self.inbox.waker().awake();
-        self.spins.of(devices_work).slept(began.elapsed());
+        self.spins.of(operations).slept(began.elapsed());
         result
     }
 
