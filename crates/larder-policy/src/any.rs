@@ -51,6 +51,11 @@ macro_rules! any_replacement {
                 match self { $(Self::$variant(policy) => policy.remove(nodes, handle, ghost),)* }
             }
 
+            #[inline]
+            fn rename<N: Nodes>(&mut self, nodes: &mut N, old: Handle, new: Handle) {
+                match self { $(Self::$variant(policy) => policy.rename(nodes, old, new),)* }
+            }
+
             fn resize(&mut self, capacity: u32) {
                 match self { $(Self::$variant(policy) => policy.resize(capacity),)* }
             }

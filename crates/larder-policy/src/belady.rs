@@ -108,6 +108,13 @@ impl Replacement for Belady {
         self.resident -= 1;
     }
 
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, old: Handle, new: Handle) {
+        match nodes.tag(new) {
+            NEVER => List::rename([&mut self.idle], nodes, old, new),
+            next => self.handles[next as usize] = new,
+        }
+    }
+
     fn resize(&mut self, _capacity: u32) {}
 
     fn resident(&self) -> u32 {

@@ -2,7 +2,7 @@
 //!
 //! A block is on at most one list at a time; the caller keeps track of which.
 
-use crate::{Handle, NONE, Nodes};
+use crate::{Handle, Links, NONE, Nodes};
 
 /// A list: three words; the links are in the nodes.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +106,34 @@ impl List {
             older => nodes.links_mut(older).newer = links.newer,
         }
         self.len -= 1;
+    }
+
+    /// A block of one of these lists has another handle now, and the node that it had: its neighbours and the ends of its list name it by that.
+    #[inline]
+    pub fn rename<'l>(
+        lists: impl IntoIterator<Item = &'l mut Self>,
+        nodes: &mut impl Nodes,
+        old: Handle,
+        new: Handle,
+    ) {
+        let Links { newer, older } = *nodes.links(new);
+        if newer != NONE {
+            nodes.links_mut(newer).older = new;
+        }
+        if older != NONE {
+            nodes.links_mut(older).newer = new;
+        }
+        if newer == NONE || older == NONE {
+            lists.into_iter().for_each(|list| list.rename_ends(old, new));
+        }
+    }
+
+    fn rename_ends(&mut self, old: Handle, new: Handle) {
+        for end in [&mut self.newest, &mut self.oldest] {
+            if *end == old {
+                *end = new;
+            }
+        }
     }
 
     /// Take the oldest block off.

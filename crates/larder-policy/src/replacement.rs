@@ -17,6 +17,8 @@ pub mod twoq;
 pub mod wtinylfu;
 
 #[cfg(test)]
+mod renames;
+#[cfg(test)]
 mod slow;
 
 use crate::{Handle, Nodes};
@@ -74,6 +76,9 @@ pub trait Replacement {
 
     /// Take a block out, resident or ghost, whatever the reason.
     fn remove<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool);
+
+    /// A block that the policy knows, resident or ghost, has another handle. Its user has moved the node from `old` to `new`, as it was.
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, old: Handle, new: Handle);
 
     /// The partition holds `capacity` blocks from now on. Its user evicts what is above it.
     fn resize(&mut self, capacity: u32);

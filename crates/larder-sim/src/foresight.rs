@@ -132,6 +132,10 @@ impl Replacement for Foreseeing {
         self.policy.remove(nodes, handle, ghost);
     }
 
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, old: Handle, new: Handle) {
+        self.policy.rename(nodes, old, new);
+    }
+
     fn resize(&mut self, capacity: u32) {
         self.policy.resize(capacity);
     }

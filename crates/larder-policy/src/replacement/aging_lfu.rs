@@ -87,6 +87,11 @@ impl Replacement for AgingLfu {
         self.blocks.remove(nodes, handle);
     }
 
+    #[inline]
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, _old: Handle, new: Handle) {
+        self.blocks.rename(nodes, new);
+    }
+
     fn resize(&mut self, capacity: u32) {
         self.capacity = capacity;
     }

@@ -194,6 +194,11 @@ impl Replacement for Arc {
         self.list_mut(tag).remove(nodes, handle);
     }
 
+    #[inline]
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, old: Handle, new: Handle) {
+        List::rename(&mut self.lists, nodes, old, new);
+    }
+
     fn resize(&mut self, capacity: u32) {
         self.capacity = capacity;
         self.p = self.p.min(f64::from(capacity));

@@ -109,6 +109,21 @@ impl Replacement for Clock {
         self.unlink(nodes, handle);
     }
 
+    #[inline]
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, old: Handle, new: Handle) {
+        match *nodes.links(new) {
+            // Alone in the ring.
+            Links { newer, .. } if newer == old => *nodes.links_mut(new) = Links { newer: new, older: new },
+            Links { newer, older } => {
+                nodes.links_mut(newer).older = new;
+                nodes.links_mut(older).newer = new;
+            }
+        }
+        if self.hand == old {
+            self.hand = new;
+        }
+    }
+
     fn resize(&mut self, _capacity: u32) {}
 
     fn resident(&self) -> u32 {

@@ -53,6 +53,11 @@ impl Replacement for Lfu {
         self.blocks.remove(nodes, handle);
     }
 
+    #[inline]
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, _old: Handle, new: Handle) {
+        self.blocks.rename(nodes, new);
+    }
+
     fn resize(&mut self, _capacity: u32) {}
 
     fn resident(&self) -> u32 {

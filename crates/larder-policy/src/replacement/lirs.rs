@@ -237,6 +237,11 @@ impl Replacement for Lirs {
         self.words.remove(nodes.tag(handle));
     }
 
+    #[inline]
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, old: Handle, new: Handle) {
+        List::rename([&mut self.lirs, &mut self.queue, &mut self.ghosts], nodes, old, new);
+    }
+
     fn resize(&mut self, capacity: u32) {
         self.capacity = capacity;
         self.lir_max = capacity.saturating_sub((capacity / CAPACITY_PER_QUEUE).max(1));

@@ -248,6 +248,11 @@ impl Replacement for Mq {
         }
     }
 
+    #[inline]
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, old: Handle, new: Handle) {
+        List::rename(self.queues.iter_mut().chain([&mut self.out]), nodes, old, new);
+    }
+
     fn resize(&mut self, capacity: u32) {
         self.capacity = capacity;
         // With another life time, a block may expire before those that entered earlier, so the next tick looks again.

@@ -54,6 +54,11 @@ impl Replacement for Random {
         }
     }
 
+    #[inline]
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, _old: Handle, new: Handle) {
+        self.residents[nodes.tag(new) as usize] = new;
+    }
+
     fn resize(&mut self, _capacity: u32) {}
 
     fn resident(&self) -> u32 {

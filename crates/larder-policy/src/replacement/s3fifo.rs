@@ -191,6 +191,11 @@ impl Replacement for S3Fifo {
         list.remove(nodes, handle);
     }
 
+    #[inline]
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, old: Handle, new: Handle) {
+        List::rename([&mut self.small, &mut self.main, &mut self.ghosts], nodes, old, new);
+    }
+
     fn resize(&mut self, capacity: u32) {
         self.full &= capacity <= self.capacity;
         self.capacity = capacity;

@@ -90,6 +90,14 @@ impl Replacement for Sieve {
         self.take(nodes, handle);
     }
 
+    #[inline]
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, old: Handle, new: Handle) {
+        List::rename([&mut self.list], nodes, old, new);
+        if self.hand == old {
+            self.hand = new;
+        }
+    }
+
     fn resize(&mut self, _capacity: u32) {}
 
     fn resident(&self) -> u32 {

@@ -123,6 +123,11 @@ impl Replacement for TwoQ {
         list.remove(nodes, handle);
     }
 
+    #[inline]
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, old: Handle, new: Handle) {
+        List::rename([&mut self.a1_in, &mut self.am, &mut self.a1_out], nodes, old, new);
+    }
+
     fn resize(&mut self, capacity: u32) {
         self.capacity = capacity;
     }

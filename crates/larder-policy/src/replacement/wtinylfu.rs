@@ -167,6 +167,11 @@ impl Replacement for WTinyLfu {
         self.sketch.shrink_to(self.capacity);
     }
 
+    #[inline]
+    fn rename<N: Nodes>(&mut self, nodes: &mut N, old: Handle, new: Handle) {
+        List::rename([&mut self.window, &mut self.probation, &mut self.protected], nodes, old, new);
+    }
+
     fn resize(&mut self, capacity: u32) {
         self.window_max = (capacity / CAPACITY_PER_WINDOW).max(1);
         let main = capacity.saturating_sub(self.window_max);

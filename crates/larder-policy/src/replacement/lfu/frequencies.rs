@@ -123,6 +123,20 @@ impl Frequencies {
         self.release(nodes.tag(handle));
     }
 
+    /// A block has another handle now, and the node that it had.
+    pub(crate) fn rename(&mut self, nodes: &mut impl Nodes, new: Handle) {
+        let slot = self.bucket_of(nodes, new);
+        let Links { newer, older } = *nodes.links(new);
+        match newer {
+            NONE => self.at_mut(slot).newest = new,
+            newer => nodes.links_mut(newer).older = new,
+        }
+        match older {
+            NONE => self.at_mut(slot).oldest = new,
+            older => nodes.links_mut(older).newer = new,
+        }
+    }
+
     /// Halve all counts, rounded up, in as many steps as there are different counts.
     pub(crate) fn halve(&mut self, nodes: &mut impl Nodes) {
         let mut slot = self.lowest;
