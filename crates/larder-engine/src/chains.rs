@@ -62,16 +62,30 @@ impl Chains {
 
     /// Take an element out.
     pub fn remove(&mut self, links: &mut impl Linked, id: u32) {
-        let (bucket, next) = (self.bucket_of(links.word(id)), links.next(id));
-        if self.buckets[bucket] == id {
-            self.buckets[bucket] = next;
+        let (word, next) = (links.word(id), links.next(id));
+        self.replace(links, word, id, next);
+    }
+
+    /// An element has another number now, and the word and link that it had.
+    #[inline]
+    pub fn rename(&mut self, links: &mut impl Linked, old: u32, new: u32) {
+        let word = links.word(new);
+        self.replace(links, word, old, new);
+    }
+
+    /// What leads to one element of a block's bucket leads to another.
+    #[inline]
+    fn replace(&mut self, links: &mut impl Linked, word: u64, from: u32, to: u32) {
+        let bucket = self.bucket_of(word);
+        let mut at = self.buckets[bucket];
+        if at == from {
+            self.buckets[bucket] = to;
             return;
         }
-        let mut at = self.buckets[bucket];
-        while links.next(at) != id {
+        while links.next(at) != from {
             at = links.next(at);
         }
-        links.set_next(at, next);
+        links.set_next(at, to);
     }
 
     /// Split the next bucket in turn: its elements go to it or to its new sibling, by one more bit of their hash.

@@ -52,6 +52,14 @@ impl Engine {
         looks == 0
     }
 
+    /// An entry has this number now: walks that had not come to it have perhaps been here already.
+    #[inline]
+    pub(crate) fn sweep_again_from(&mut self, entry: u32) {
+        for sweep in &mut self.sweeps {
+            sweep.left_one |= self.store.key(entry).volume == sweep.volume && entry < sweep.next;
+        }
+    }
+
     /// Drop an entry if it is of this volume. False if it must stay for now.
     fn sweep_entry(&mut self, volume: VolumeId, entry: u32) -> bool {
         if self.store.key_of_number(entry).is_none_or(|key| key.volume != volume) {

@@ -31,6 +31,7 @@ mod allowance;
 mod alone;
 mod api;
 mod caching;
+mod cells;
 mod chains;
 mod check;
 mod clean;

@@ -301,10 +301,7 @@ impl Engine {
     ) -> EntryId {
         self.note_entered(slot);
         let entry = match ghost {
-            Some(entry) => {
-                self.store.revive(entry, slot, state);
-                entry
-            }
+            Some(ghost) => self.store.revive(ghost, slot, state),
             None => self.add_entry(home, key, slot, state),
         };
         let tenant = self.tenant_of(key.volume);
@@ -493,13 +490,38 @@ impl Engine {
         let tenant = self.tenant_of(key.volume);
         self.count_left(tenant, out.handle);
         let slot = match out.ghost {
-            true => self.store.make_ghost(out.handle),
+            true => self.make_ghost(at, out.handle),
             false => self.store.remove(out.handle),
         };
         if self.may_reuse(key, slot) {
             self.free_slots.push(slot);
         }
         true
+    }
+
+    /// An entry stays without its slot, which is returned.
+    fn make_ghost(&mut self, at: PartitionId, entry: EntryId) -> u32 {
+        let (ghost, slot) = self.store.make_ghost(entry);
+        if ghost != entry {
+            let mut nodes = EntryNodes { store: &mut self.store };
+            self.partitions[at].replacement.rename(&mut nodes, entry, ghost);
+        }
+        slot
+    }
+
+    /// A block that is not dead goes to another slot, in a cache that is kept: there its entry's number is its slot's. Whoever has noted the number notes the other one.
+    pub(crate) fn move_entry(&mut self, entry: EntryId, slot: u32) {
+        self.store.move_to(entry, slot);
+        let at = self.partition_of(slot);
+        let mut nodes = EntryNodes { store: &mut self.store };
+        self.partitions[at].replacement.rename(&mut nodes, entry, slot);
+        for (_, touched) in &mut self.touched {
+            if *touched == entry {
+                *touched = slot;
+            }
+        }
+        self.note_moved(entry, slot);
+        self.sweep_again_from(slot);
     }
 
     pub(crate) fn is_in_use(&self, entry: EntryId) -> bool {

@@ -21,7 +21,7 @@ use std::ops::Range;
 pub struct Resumed {
     /// Those that are there again.
     pub back: u32,
-    /// Those that are not: they were written, and no flush had covered them. By volume and block.
+    /// Those that are not: they were written, and no flush had covered them. By volume and block, sorted.
     pub lost: Vec<(VolumeId, u64)>,
 }
 
@@ -79,7 +79,8 @@ impl Engine {
         self.cache_failed = true;
         self.trim_due = true;
         self.look_for_slots();
-        let on_device = self.durable.as_ref().map(|durable| durable.dirty_volumes()).unwrap_or_default();
+        let on_device =
+            self.durable.as_ref().map(|durable| durable.dirty_volumes(&self.store)).unwrap_or_default();
         for volume in (0..self.volumes.len()).map(|volume| VolumeId(volume as u16)) {
             let owes = self.owes(volume) || on_device.contains(&volume);
             let volume = self.volume_mut(volume);
@@ -155,7 +156,8 @@ impl Engine {
             None => Ok(()),
         };
         let is_back = |&(volume, block): &(VolumeId, u64)| self.is_dirty(BlockKey { volume, block });
-        let lost: Vec<_> = before.into_iter().filter(|block| !is_back(block)).collect();
+        let mut lost: Vec<_> = before.into_iter().filter(|block| !is_back(block)).collect();
+        lost.sort_unstable();
         let back = self.volumes.iter().map(|volume| volume.dirty).sum();
         self.hold(false);
         opened.map(|()| Resumed { back, lost })
@@ -177,6 +179,7 @@ impl Engine {
         self.free_slots.clear();
         (self.pool, self.pool_is_dry) = (pool, false);
         self.durable = None;
+        self.store.number_by_slots(None);
         self.forget_cleaning();
         self.volumes.iter_mut().for_each(|volume| volume.failed = false);
         // Those that wait announce their writes to the new session.

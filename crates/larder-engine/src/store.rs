@@ -1,13 +1,20 @@
 //! What is cached where: the entries, and the index from (volume, block) to entry.
 //!
-//! An entry stands for one slot of the cache device for as long as this engine holds the slot. Entries live in chunked arrays and are
-//! linked by 32-bit numbers: 24 bytes for the entry, of which 8 are its links in the replacement policy, 4 for its hash bucket, and 4 for a tag where a policy
-//! of the engine keeps tags (all but LRU and FIFO do). Ghosts are entries without a slot. What a hit looks at lies together: memory is what it waits for.
+//! An entry stands for one slot of the cache device for as long as this engine holds the slot. Entries are linked by 32-bit numbers: 24 bytes for the entry, of
+//! which 8 are its links in the replacement policy, 4 for its hash bucket, and 4 for a tag where a policy of the engine keeps tags (all but LRU and FIFO do).
+//! Ghosts are entries without a slot. What a hit looks at lies together: memory is what it waits for.
 //! The index is a chained hash table ([`Chains`]): a lookup costs one access to the bucket and one to the entry. The buckets of neighbouring blocks lie together.
+//!
+//! An engine that keeps its cache has all of its slots: there **an entry's number is its slot's** ([`Store::number_by_slots`]), and a block that goes to another slot
+//! takes another number. Then the entry need not say which slot it has, and a slot finds its block. An entry has room for a *note* instead, which is the slot's (`durable`): it
+//! stays when the entry leaves, and so does the block as the journal knows it ([`Store::leave`]), as long as the journal may say something of the slot. Ghosts have numbers
+//! above all slots. Elsewhere engines share the slots, each with some of them: there entries are numbered as they come.
 
 use crate::VolumeId;
+use crate::cells::Cells;
 use crate::chains::{Chains, Linked, NONE};
-use larder_policy::{Chunked, Links};
+use crate::format::BlockId;
+use larder_policy::Links;
 use std::cell::Cell;
 
 /// Bits of the key word that hold the block number: 2^40 blocks of 4 KiB are 4 PiB.
@@ -19,8 +26,16 @@ const STATE_MASK: u64 = 7;
 const COMMON: u64 = 1 << 60;
 const KEY_MASK: u64 = (1 << STATE_SHIFT) - 1;
 
+/// The state in the word of a slot without an entry, of which the journal may say something: the rest is the block as the journal numbers it.
+const LEFT: u64 = 6;
 /// The word of an entry that is not in use: no state has this number.
 const UNUSED: u64 = u64::MAX;
+
+/// True for the word of an entry.
+#[inline]
+fn is_entry(word: u64) -> bool {
+    (word >> STATE_SHIFT) & STATE_MASK < LEFT
+}
 
 /// Blocks whose entries are remembered because they were found last: a request asks for its blocks several times, from its start to its end.
 const RECENT: usize = 256;
@@ -85,14 +100,17 @@ struct Entry {
     halves: [u32; 2],
     /// Next entry of the same bucket, or of the list of unused entries.
     next: u32,
-    slot: u32,
+    /// Its slot; where that is its number, the slot's note.
+    own: u32,
     /// Its place in the replacement policy.
     links: Links,
 }
 
 impl Entry {
-    fn new(word: u64, next: u32, slot: u32) -> Self {
-        Self { halves: halves(word), next, slot, links: Links::NEW }
+    const BLANK: Self = Self::new(UNUSED, NONE, NONE);
+
+    const fn new(word: u64, next: u32, own: u32) -> Self {
+        Self { halves: halves(word), next, own, links: Links::NEW }
     }
 
     #[inline]
@@ -102,7 +120,7 @@ impl Entry {
 }
 
 #[inline]
-fn halves(word: u64) -> [u32; 2] {
+const fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }
 
@@ -115,54 +133,72 @@ struct Tagged {
 /// All entries: with a tag each only where a replacement policy keeps any.
 #[derive(Debug)]
 enum Entries {
-    Plain(Chunked<Entry>),
-    Tagged(Chunked<Tagged>),
+    Plain(Cells<Entry>),
+    Tagged(Cells<Tagged>),
 }
 
 impl Entries {
     #[inline]
     fn get(&self, id: EntryId) -> &Entry {
         match self {
-            Self::Plain(entries) => &entries[id as usize],
-            Self::Tagged(entries) => &entries[id as usize].entry,
+            Self::Plain(entries) => &entries[id],
+            Self::Tagged(entries) => &entries[id].entry,
         }
     }
 
     #[inline]
     fn get_mut(&mut self, id: EntryId) -> &mut Entry {
         match self {
-            Self::Plain(entries) => &mut entries[id as usize],
-            Self::Tagged(entries) => &mut entries[id as usize].entry,
+            Self::Plain(entries) => &mut entries[id],
+            Self::Tagged(entries) => &mut entries[id].entry,
         }
+    }
+
+    /// The word of a cell, used or not.
+    #[inline]
+    fn word_of(&self, id: EntryId) -> u64 {
+        let entry = match self {
+            Self::Plain(entries) => entries.get(id),
+            Self::Tagged(entries) => entries.get(id).map(|tagged| &tagged.entry),
+        };
+        entry.map_or(UNUSED, Entry::word)
     }
 
     #[inline]
     fn tag_mut(&mut self, id: EntryId) -> &mut u32 {
         match self {
             Self::Plain(_) => unreachable!("a policy that keeps tags was announced"),
-            Self::Tagged(entries) => &mut entries[id as usize].tag,
+            Self::Tagged(entries) => &mut entries[id].tag,
         }
     }
 
-    /// Put another entry in place of this one.
-    fn replace(&mut self, id: EntryId, entry: Entry) {
-        *self.get_mut(id) = entry;
-        if let Self::Tagged(_) = self {
-            *self.tag_mut(id) = 0;
-        }
-    }
-
-    fn push(&mut self, entry: Entry) {
+    /// Put an entry there, without what a policy noted of the one before.
+    fn put(&mut self, id: EntryId, entry: Entry) {
+        self.make(id);
         match self {
-            Self::Plain(entries) => entries.push(entry),
-            Self::Tagged(entries) => entries.push(Tagged { entry, tag: 0 }),
+            Self::Plain(entries) => entries[id] = entry,
+            Self::Tagged(entries) => entries[id] = Tagged { entry, tag: 0 },
         }
     }
 
-    fn len(&self) -> usize {
+    /// An entry goes to another number, with what a policy noted of it; the notes of slots stay.
+    #[inline]
+    fn shift(&mut self, from: EntryId, to: EntryId) {
+        self.make(to);
         match self {
-            Self::Plain(entries) => entries.len(),
-            Self::Tagged(entries) => entries.len(),
+            Self::Plain(entries) => entries[to] = Entry { own: entries[to].own, ..entries[from] },
+            Self::Tagged(entries) => {
+                let Tagged { entry, tag } = entries[from];
+                entries[to] = Tagged { entry: Entry { own: entries[to].entry.own, ..entry }, tag };
+            }
+        }
+    }
+
+    #[inline]
+    fn make(&mut self, id: EntryId) {
+        match self {
+            Self::Plain(entries) => entries.make(id, Entry::BLANK),
+            Self::Tagged(entries) => entries.make(id, Tagged { entry: Entry::BLANK, tag: 0 }),
         }
     }
 
@@ -198,16 +234,33 @@ pub(crate) struct Store {
     chains: Chains,
     /// By the block's number modulo [`RECENT`]: the key's word and the entry that were found last, or [`UNUSED`].
     recent: Box<[Cell<(u64, u32)>]>,
+    /// Numbers that were used, but for those of slots.
     unused: u32,
+    /// Numbers from here on were never used; where entries are numbered by slots, this is above all of those.
+    end: u32,
     used: u32,
     seed: u64,
+    by_slots: bool,
 }
 
 impl Store {
     pub fn new(seed: u64) -> Self {
         let recent = vec![Cell::new((UNUSED, NONE)); RECENT].into_boxed_slice();
-        let (entries, chains) = (Entries::Plain(Chunked::new()), Chains::new(seed));
-        Self { entries, chains, recent, unused: NONE, used: 0, seed }
+        let (entries, chains) = (Entries::Plain(Cells::new()), Chains::new(seed));
+        Self { entries, chains, recent, unused: NONE, end: 0, used: 0, seed, by_slots: false }
+    }
+
+    /// Entries are numbered by their slots from now on, of which there are so many; or (`None`) as they come.
+    ///
+    /// # Panics
+    /// If there are entries.
+    pub fn number_by_slots(&mut self, slots: Option<u32>) {
+        assert_eq!(self.used, 0, "entries keep their numbers");
+        let tagged = matches!(self.entries, Entries::Tagged(_));
+        *self = Self { by_slots: slots.is_some(), end: slots.unwrap_or(0), ..Self::new(self.seed) };
+        if tagged {
+            self.keep_tags();
+        }
     }
 
     /// The entry of a block that has a slot.
@@ -246,7 +299,12 @@ impl Store {
     pub fn insert(&mut self, key: BlockKey, slot: u32, state: State) -> EntryId {
         debug_assert!(self.find_any(key).is_none(), "a block has one entry");
         let word = key.pack() | (state as u64) << STATE_SHIFT;
-        let id = self.allocate(Entry::new(word, NONE, slot));
+        let (id, own) = match self.by_slots {
+            true => (slot, self.note_of(slot)),
+            false => (self.allocate(), slot),
+        };
+        debug_assert!(!is_entry(self.entries.word_of(id)), "a slot has one entry");
+        self.entries.put(id, Entry::new(word, NONE, own));
         self.chains.add(&mut self.entries, id);
         self.used += 1;
         if self.used as usize > self.chains.len() {
@@ -262,33 +320,121 @@ impl Store {
         }
     }
 
-    /// Keep an entry without its slot, which is returned.
-    pub fn make_ghost(&mut self, id: EntryId) -> u32 {
+    /// Keep an entry without its slot: its number from now on, and the slot.
+    pub fn make_ghost(&mut self, id: EntryId) -> (EntryId, u32) {
         self.set_state(id, State::Ghost);
-        std::mem::replace(&mut self.entries.get_mut(id).slot, NONE)
+        if !self.by_slots {
+            return (id, std::mem::replace(&mut self.entries.get_mut(id).own, NONE));
+        }
+        let ghost = self.allocate();
+        self.renumber(id, ghost);
+        (ghost, id)
     }
 
-    /// A ghost gets a slot.
-    pub fn revive(&mut self, id: EntryId, slot: u32, state: State) {
-        debug_assert_eq!(self.state(id), State::Ghost);
-        self.entries.get_mut(id).slot = slot;
-        self.set_state(id, state);
+    /// A ghost gets a slot: its number from now on.
+    pub fn revive(&mut self, ghost: EntryId, slot: u32, state: State) -> EntryId {
+        debug_assert_eq!(self.state(ghost), State::Ghost);
+        self.set_state(ghost, state);
+        if !self.by_slots {
+            self.entries.get_mut(ghost).own = slot;
+            return ghost;
+        }
+        self.renumber(ghost, slot);
+        self.set_unused(ghost);
+        slot
+    }
+
+    /// A block goes to another slot, where entries are numbered by them: its entry's number is that of the slot from now on.
+    #[inline]
+    pub fn move_to(&mut self, id: EntryId, slot: u32) {
+        debug_assert!(self.by_slots && self.state(id) != State::Ghost);
+        self.renumber(id, slot);
+    }
+
+    #[inline]
+    fn renumber(&mut self, old: EntryId, new: EntryId) {
+        debug_assert!(!is_entry(self.entries.word_of(new)), "a slot has one entry");
+        self.entries.shift(old, new);
+        self.chains.rename(&mut self.entries, old, new);
+        self.entries.get_mut(old).halves = halves(UNUSED);
+        let word = self.entries.get(new).word() & KEY_MASK;
+        let recent = &self.recent[word as usize % RECENT];
+        if recent.get().0 == word {
+            recent.set((word, new));
+        }
     }
 
     /// Remove an entry; returns its slot (no slot's number for a ghost).
     pub fn remove(&mut self, id: EntryId) -> u32 {
-        let entry = *self.entries.get(id);
-        let slot = entry.slot;
-        let word = entry.word() & KEY_MASK;
+        let slot = if self.state(id) == State::Ghost { NONE } else { self.slot(id) };
+        let word = self.entries.get(id).word() & KEY_MASK;
         let recent = &self.recent[word as usize % RECENT];
         if recent.get().0 == word {
             recent.set((UNUSED, NONE));
         }
         self.chains.remove(&mut self.entries, id);
-        self.entries.replace(id, Entry::new(UNUSED, self.unused, slot));
-        self.unused = id;
         self.used -= 1;
+        match self.by_slots && slot != NONE {
+            true => self.entries.get_mut(id).halves = halves(UNUSED),
+            false => self.set_unused(id),
+        }
         slot
+    }
+
+    /// A number that is no slot's may be used again.
+    fn set_unused(&mut self, id: EntryId) {
+        self.entries.put(id, Entry::new(UNUSED, self.unused, NONE));
+        self.unused = id;
+    }
+
+    /// A number that is no slot's.
+    fn allocate(&mut self) -> EntryId {
+        match self.unused {
+            NONE => {
+                self.end += 1;
+                self.end - 1
+            }
+            id => {
+                self.unused = self.entries.get(id).next;
+                id
+            }
+        }
+    }
+
+    /// A slot has no entry, or will get one, and this is its block as the journal knows it.
+    #[inline]
+    pub fn leave(&mut self, slot: u32, block: BlockId) {
+        debug_assert!(self.by_slots && !is_entry(self.entries.word_of(slot)));
+        self.entries.make(slot);
+        self.entries.get_mut(slot).halves = halves(block.pack() | LEFT << STATE_SHIFT);
+    }
+
+    /// The block of a slot that has an entry (`Ok`), or was left ([`Store::leave`]).
+    #[inline]
+    pub fn block_of(&self, slot: u32) -> Result<BlockKey, BlockId> {
+        let word = self.entries.get(slot).word();
+        match (word >> STATE_SHIFT) & STATE_MASK {
+            LEFT => Err(BlockId::unpack(word & KEY_MASK)),
+            _ => Ok(BlockKey::unpack(word & KEY_MASK)),
+        }
+    }
+
+    /// What was noted of a slot, where entries are numbered by them.
+    #[inline]
+    pub fn note(&self, slot: u32) -> u32 {
+        self.entries.get(slot).own
+    }
+
+    /// Note something of a slot that has an entry, or was left.
+    #[inline]
+    pub fn set_note(&mut self, slot: u32, note: u32) {
+        debug_assert!(self.by_slots);
+        self.entries.get_mut(slot).own = note;
+    }
+
+    fn note_of(&mut self, slot: u32) -> u32 {
+        self.entries.make(slot);
+        self.note(slot)
     }
 
     /// A block as one number, its own, that a guest cannot foresee: what policies hash.
@@ -308,6 +454,7 @@ impl Store {
         (self.entries.get(id).word() & KEY_MASK) ^ self.seed
     }
 
+    #[inline]
     pub fn key(&self, id: EntryId) -> BlockKey {
         BlockKey::unpack(self.entries.get(id).word() & KEY_MASK)
     }
@@ -319,28 +466,27 @@ impl Store {
 
     /// Entries have numbers below this, in use or not.
     pub fn numbers(&self) -> u32 {
-        self.entries.len() as u32
+        self.end
     }
 
     /// The block of an entry by its number, if it is in use.
     pub fn key_of_number(&self, number: u32) -> Option<BlockKey> {
-        let word = self.entries.get(number).word();
-        (word != UNUSED).then(|| BlockKey::unpack(word & KEY_MASK))
+        let word = self.entries.word_of(number);
+        is_entry(word).then(|| BlockKey::unpack(word & KEY_MASK))
     }
 
+    /// The slot of an entry that is no ghost.
+    #[inline]
     pub fn slot(&self, id: EntryId) -> u32 {
-        self.entries.get(id).slot
+        if self.by_slots { id } else { self.entries.get(id).own }
     }
 
-    /// The block's data is in another slot now.
-    pub fn set_slot(&mut self, id: EntryId, slot: u32) {
-        self.entries.get_mut(id).slot = slot;
-    }
-
+    #[inline]
     pub fn state(&self, id: EntryId) -> State {
         State::from_bits(self.entries.get(id).word())
     }
 
+    #[inline]
     pub fn set_state(&mut self, id: EntryId, state: State) {
         let entry = self.entries.get_mut(id);
         entry.halves = halves((entry.word() & (KEY_MASK | COMMON)) | (state as u64) << STATE_SHIFT);
@@ -362,9 +508,7 @@ impl Store {
     /// A replacement policy keeps tags: entries get them, all at once.
     pub fn keep_tags(&mut self) {
         if let Entries::Plain(entries) = &self.entries {
-            let mut tagged = Chunked::new();
-            (0..entries.len()).for_each(|at| tagged.push(Tagged { entry: entries[at], tag: 0 }));
-            self.entries = Entries::Tagged(tagged);
+            self.entries = Entries::Tagged(entries.map(|entry| Tagged { entry, tag: 0 }));
         }
     }
 
@@ -384,7 +528,7 @@ impl Store {
     pub fn tag(&self, id: EntryId) -> u32 {
         match &self.entries {
             Entries::Plain(_) => unreachable!("a policy that keeps tags was announced"),
-            Entries::Tagged(entries) => entries[id as usize].tag,
+            Entries::Tagged(entries) => entries[id].tag,
         }
     }
 
@@ -401,20 +545,6 @@ impl Store {
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         self.entries.memory_bytes() + self.chains.memory_bytes() + size_of_val(&*self.recent)
-    }
-
-    fn allocate(&mut self, entry: Entry) -> EntryId {
-        match self.unused {
-            NONE => {
-                self.entries.push(entry);
-                (self.entries.len() - 1) as EntryId
-            }
-            id => {
-                self.unused = self.entries.get(id).next;
-                self.entries.replace(id, entry);
-                id
-            }
-        }
     }
 }
 
@@ -449,15 +579,137 @@ mod tests {
         }
     }
 
+    #[derive(Clone, Debug)]
+    enum Op {
+        Insert(u64, u32),
+        Move(u64, u32),
+        Ghost(u64),
+        Revive(u64, u32),
+        Remove(u64),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        let (n, slot) = (0..SLOTS as u64 * 2, 0..SLOTS);
+        prop_oneof![
+            4 => (n.clone(), slot.clone()).prop_map(|(n, slot)| Op::Insert(n, slot)),
+            4 => (n.clone(), slot.clone()).prop_map(|(n, slot)| Op::Move(n, slot)),
+            2 => n.clone().prop_map(Op::Ghost),
+            2 => (n.clone(), slot).prop_map(|(n, slot)| Op::Revive(n, slot)),
+            2 => n.prop_map(Op::Remove),
+        ]
+    }
+
+    const SLOTS: u32 = 40;
+
+    /// What is left in a slot, and noted of it.
+    fn left(n: u64) -> BlockId {
+        BlockId { volume: 9, block: n }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_those_of_slots_and_blocks_keep_what_is_theirs(ops in prop::collection::vec(op(), 0..600), tags: bool) {
+            let mut store = Store::new(7);
+            if tags {
+                store.keep_tags();
+            }
+            store.number_by_slots(Some(SLOTS));
+            // By block: the slot, if any; by slot: the block, and what was left there last.
+            let mut blocks: BTreeMap<u64, Option<u32>> = BTreeMap::new();
+            let (mut slots, mut gone): (BTreeMap<u32, u64>, BTreeMap<u32, u64>) = Default::default();
+            for op in ops {
+                let had = |n: &u64| blocks.get(n).copied();
+                match op {
+                    Op::Insert(n, slot) if had(&n).is_none() && !slots.contains_key(&slot) => {
+                        prop_assert_eq!(store.insert(key(n), slot, State::Valid), slot);
+                        store.links_mut(slot).newer = n as u32;
+                        if tags {
+                            prop_assert_eq!(std::mem::replace(store.tag_mut(slot), n as u32), 0);
+                        }
+                        store.set_note(slot, slot + 100);
+                        blocks.insert(n, Some(slot));
+                        slots.insert(slot, n);
+                        gone.remove(&slot);
+                    }
+                    Op::Move(n, slot) if had(&n).flatten().is_some() && !slots.contains_key(&slot) => {
+                        let old = had(&n).flatten().expect("it has one");
+                        store.move_to(old, slot);
+                        store.leave(old, left(n));
+                        store.set_note(slot, slot + 100);
+                        blocks.insert(n, Some(slot));
+                        slots.insert(slot, n);
+                        slots.remove(&old);
+                        gone.insert(old, n);
+                        gone.remove(&slot);
+                    }
+                    Op::Ghost(n) if had(&n).flatten().is_some() => {
+                        let old = had(&n).flatten().expect("it has one");
+                        let (ghost, slot) = store.make_ghost(old);
+                        prop_assert!(ghost >= SLOTS && slot == old);
+                        store.leave(old, left(n));
+                        blocks.insert(n, None);
+                        slots.remove(&old);
+                        gone.insert(old, n);
+                    }
+                    Op::Revive(n, slot) if had(&n) == Some(None) && !slots.contains_key(&slot) => {
+                        let ghost = store.find_ghost(key(n)).expect("it is one");
+                        prop_assert_eq!(store.revive(ghost, slot, State::Filling), slot);
+                        store.set_note(slot, slot + 100);
+                        blocks.insert(n, Some(slot));
+                        slots.insert(slot, n);
+                        gone.remove(&slot);
+                    }
+                    Op::Remove(n) if had(&n).is_some() => {
+                        let slot = had(&n).flatten();
+                        let entry = store.find(key(n)).or(store.find_ghost(key(n))).expect("it is there");
+                        prop_assert_eq!(store.remove(entry), slot.unwrap_or(NONE));
+                        blocks.remove(&n);
+                        if let Some(slot) = slot {
+                            store.leave(slot, left(n));
+                            slots.remove(&slot);
+                            gone.insert(slot, n);
+                        }
+                    }
+                    _ => {}
+                }
+                for n in 0..u64::from(SLOTS) * 2 {
+                    let slot = blocks.get(&n).copied();
+                    prop_assert_eq!(store.find(key(n)), slot.flatten());
+                    let ghost = store.find_ghost(key(n));
+                    prop_assert_eq!(ghost.is_some(), slot == Some(None));
+                    let Some(entry) = slot.flatten().or(ghost) else { continue };
+                    prop_assert_eq!((store.key(entry), store.links(entry).newer), (key(n), n as u32));
+                    prop_assert!(!tags || store.tag(entry) == n as u32);
+                }
+                for slot in 0..SLOTS {
+                    prop_assert_eq!(store.key_of_number(slot), slots.get(&slot).map(|&n| key(n)));
+                    match (slots.get(&slot), gone.get(&slot)) {
+                        (Some(&n), None) => prop_assert_eq!(store.block_of(slot), Ok(key(n))),
+                        (None, Some(&n)) => prop_assert_eq!(store.block_of(slot), Err(left(n))),
+                        (had, _) => prop_assert_eq!(had, None),
+                    }
+                    if slots.contains_key(&slot) || gone.contains_key(&slot) {
+                        prop_assert_eq!(store.note(slot), slot + 100);
+                    }
+                }
+                prop_assert_eq!(store.len() as usize, blocks.len());
+            }
+        }
+    }
+
     #[test]
     fn an_entry_with_its_links_and_bucket_takes_28_bytes_and_a_tag_four() {
-        for (tags, bytes) in [(false, 28), (true, 32)] {
+        for (tags, by_slots, bytes) in
+            [(false, false, 28), (true, false, 32), (false, true, 28), (true, true, 32)]
+        {
             let mut store = Store::new(0x9e37_79b9_7f4a_7c15);
             if tags {
                 store.keep_tags();
             }
+            store.number_by_slots(by_slots.then_some(1 << 20));
             for n in 0..262_144 {
-                store.insert(key(n), n as u32, State::Valid);
+                // Any slots, so many that lie together.
+                store.insert(key(n), n as u32 ^ 0xf_0000, State::Valid);
             }
             assert!(
                 store.memory_bytes() <= 262_144 * bytes + 131_072 + 4096,
@@ -519,8 +771,11 @@ mod tests {
                 assert_eq!((store.find(key(7)), store.slot(id)), (Some(id), 3));
             }
         }
-        assert_eq!((store.make_ghost(id), store.find(key(7)), store.find_ghost(key(7))), (3, None, Some(id)));
-        store.revive(id, 5, State::Valid);
+        assert_eq!(
+            (store.make_ghost(id), store.find(key(7)), store.find_ghost(key(7))),
+            ((id, 3), None, Some(id))
+        );
+        assert_eq!(store.revive(id, 5, State::Valid), id);
         assert_eq!((store.slot(id), store.find(key(7)), store.find_ghost(key(7))), (5, Some(id), None));
         let largest = BlockKey { volume: VolumeId(u16::MAX), block: BLOCK_MAX };
         let id = store.insert(largest, 9, State::Dead);

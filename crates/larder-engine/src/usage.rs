@@ -67,6 +67,17 @@ impl Hits {
         window.hit -= u32::from(number == window.number);
     }
 
+    fn moved(&mut self, from: EntryId, to: EntryId) {
+        let number = self.windows.get_mut(from as usize).map_or(0, std::mem::take);
+        if number > 0 {
+            let at = to as usize;
+            if self.windows.len() <= at {
+                self.windows.resize(at + 1, 0);
+            }
+            self.windows[at] = number;
+        }
+    }
+
     fn take(&mut self, tenant: TenantId) -> u32 {
         let hit = self.window(tenant).hit;
         let next = self.begin();
@@ -95,6 +106,14 @@ impl Engine {
     pub(crate) fn note_hit(&mut self, tenant: TenantId, entry: EntryId) {
         if let Some(hits) = &mut self.hits {
             hits.hit(tenant, entry);
+        }
+    }
+
+    /// A block's entry has another number.
+    #[inline]
+    pub(crate) fn note_moved(&mut self, from: EntryId, to: EntryId) {
+        if let Some(hits) = &mut self.hits {
+            hits.moved(from, to);
         }
     }
 
@@ -135,6 +154,13 @@ mod tests {
         hits.gone(A, 5);
         hits.hit(B, 5);
         assert_eq!((hits.take(A), hits.take(B)), (0, 1));
+        // A block with another number is the same block.
+        hits.hit(A, 5);
+        hits.moved(5, 900);
+        hits.moved(901, 5);
+        hits.hit(A, 900);
+        hits.gone(A, 5);
+        assert_eq!(hits.take(A), 1);
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub trait Replacement {
     fn hit<N: Nodes>(&mut self, nodes: &mut N, handle: Handle);
 
     /// An absent block is to enter. `ghost` is its handle if the policy remembered it: it forgets it now, and gets it back by `insert`
-    /// or never.
+    /// or never; under another handle, if its user has moved the node meanwhile.
     fn miss<N: Nodes>(&mut self, nodes: &mut N, ghost: Option<Handle>);
 
     /// Give up a resident block that is not pinned; `None` if there is none within reach. Where no `miss` came since the last `insert`, the

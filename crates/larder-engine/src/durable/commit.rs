@@ -47,7 +47,7 @@ impl Engine {
         if early {
             durable.ripe.extend(durable.unflushed.drain(..));
         }
-        let pieces = durable.begin_round();
+        let pieces = durable.begin_round(&self.store);
         let silent = durable.unflushed.is_empty() && durable.news.waiting() == 0 && durable.pages.is_empty();
         if pieces.is_empty() && silent {
             durable.wanted = 0;
@@ -88,7 +88,7 @@ impl Engine {
         let Wish { block, slot, crc } = wish;
         let entry = Entry::Map { block, dirty: false, epoch: Epoch::NONE, slot, crc, old: None };
         if durable.push(entry) {
-            durable.slots.map(slot, block, crc);
+            durable.slots.map(&mut self.store, slot, crc);
         } else {
             durable.ripe.push_front(wish);
         }
@@ -118,7 +118,7 @@ impl Engine {
         let durable = self.durable.as_deref()?;
         let entry = self.store.find(key).filter(|&entry| self.store.state(entry) == State::Valid)?;
         let slot = self.store.slot(entry);
-        let crc = durable.slots.sum(slot).filter(|_| !durable.slots.is_used(slot))?;
+        let crc = durable.sum(&self.store, slot).filter(|_| !durable.slots.is_used(slot))?;
         Some(Wish { block: durable.block_id(key), slot, crc })
     }
 
@@ -127,7 +127,7 @@ impl Engine {
         let (key, slot) = (self.store.key(entry), self.store.slot(entry));
         let Some(durable) = &mut self.durable else { return };
         let crc = crc.expect("the driver gives the checksums that it is asked for");
-        durable.slots.written(slot, crc);
+        durable.slots.written(&mut self.store, slot, crc);
         if !durable.slots.is_used(slot) {
             let block = durable.block_id(key);
             durable.wish(Wish { block, slot, crc });
@@ -218,7 +218,7 @@ impl Engine {
             After::Table => self.retabling_step(),
             After::Flag => {}
             After::Round | After::Pages => {
-                let outcome = durable.end_round();
+                let outcome = durable.end_round(&self.store);
                 self.note_outcome(outcome);
             }
             After::Stop => durable.phase = Phase::Stopped,

@@ -10,7 +10,7 @@ use super::slots::Release;
 use super::{Durable, LAZY, Planted};
 use crate::format::{BlockId, Entry, Epoch};
 use crate::locks::Owner;
-use crate::store::{BlockKey, State};
+use crate::store::{BlockKey, State, Store};
 use crate::{Engine, RequestId, VolumeId};
 
 impl Engine {
@@ -24,14 +24,18 @@ impl Engine {
         debug_assert!(
             previous != Some(slot) && matches!(state, State::Writing | State::Valid | State::Dirty)
         );
-        self.store.set_slot(entry, slot);
-        self.store.set_state(entry, State::Dirty);
+        match previous {
+            Some(previous) => self.move_entry(previous, slot),
+            None => debug_assert_eq!(entry, slot, "it entered with the slot that was written"),
+        }
+        self.store.set_state(slot, State::Dirty);
         self.count_dirty(key, state == State::Dirty && !keeps);
         let epoch = self.enter_epoch(key, slot, previous.filter(|_| !keeps));
         let Some(durable) = &mut self.durable else {
             unreachable!("only a cache that is kept has dirty blocks")
         };
         let block = durable.block_id(key);
+        previous.into_iter().for_each(|previous| self.store.leave(previous, block));
         let previous = match previous {
             Some(previous) if keeps => {
                 durable.keep(block, previous);
@@ -39,7 +43,7 @@ impl Engine {
             }
             previous => previous,
         };
-        let free = durable.dirtied(block, slot, crc, previous);
+        let free = durable.dirtied(&mut self.store, (block, slot, crc), previous);
         if let Some(epoch) = epoch {
             durable.versions.add(slot, block.volume, epoch);
         }
@@ -75,19 +79,21 @@ impl Engine {
         let Some(durable) = &mut self.durable else { return true };
         while let Some((number, news)) = durable.news.next() {
             let pushed = match news {
-                News::Map { slot, .. } if !durable.slots.is_waiting(slot, number) => continue,
+                News::Map { slot, .. } if !durable.slots.is_waiting(&self.store, slot, number) => {
+                    continue;
+                }
                 News::Map { block, slot, crc, old } => {
                     let epoch = durable.versions.epoch(slot);
                     durable.push(Entry::Write { block, epoch, slot, crc, old })
                 }
                 News::Free { slot } => durable.push(Entry::Free { slot }),
-                News::Lose { slot } => durable.push_lost(slot),
+                News::Lose { slot } => durable.push_lost(&self.store, slot),
             };
             if !pushed {
                 durable.news.unsaid(news);
                 return false;
             }
-            durable.note_said(news);
+            durable.note_said(&mut self.store, news);
         }
         true
     }
@@ -150,9 +156,14 @@ impl Engine {
 
 impl Durable {
     /// A block was written to a slot; it was in `previous` before. A slot that is free now.
-    fn dirtied(&mut self, block: BlockId, slot: u32, crc: u32, previous: Option<u32>) -> Option<u32> {
+    fn dirtied(
+        &mut self,
+        store: &mut Store,
+        (block, slot, crc): (BlockId, u32, u32),
+        previous: Option<u32>,
+    ) -> Option<u32> {
         let (mut old, mut at, mut free) = (None, None, None);
-        if let Some(news) = previous.and_then(|previous| self.slots.withdraw(previous)) {
+        if let Some(news) = previous.and_then(|previous| self.slots.withdraw(store, previous)) {
             (free, at) = (previous, Some(news));
             free.into_iter().for_each(|slot| self.versions.remove(slot));
             old = self.news.withdraw(news);
@@ -180,7 +191,7 @@ impl Durable {
             }
             None => self.news.add(news),
         };
-        self.slots.wait(slot, at, crc);
+        self.slots.wait(store, slot, at);
         self.want_if_much();
         free
     }
@@ -216,9 +227,9 @@ impl Durable {
     }
 
     /// True if there was room, or nothing to say: something newer has been said of the slot.
-    fn push_lost(&mut self, slot: u32) -> bool {
-        let Some(crc) = self.slots.sum(slot).filter(|_| self.slots.is_firm(slot)) else { return true };
-        let block = self.slots.block(slot);
+    fn push_lost(&mut self, store: &Store, slot: u32) -> bool {
+        let Some(crc) = self.sum(store, slot).filter(|_| self.slots.is_firm(slot)) else { return true };
+        let block = self.block(store, slot);
         let pushed = self.push(Entry::Map { block, dirty: true, epoch: Epoch::NONE, slot, crc, old: None });
         if pushed {
             self.said.epochless.push(slot);
@@ -326,10 +337,11 @@ impl Durable {
         self.want(1);
     }
 
-    fn note_said(&mut self, news: News) {
+    fn note_said(&mut self, store: &mut Store, news: News) {
         let freed = match news {
-            News::Map { block, slot, old, .. } => {
-                self.slots.map_dirty(slot, block);
+            News::Map { block, slot, crc, old } => {
+                debug_assert_eq!(self.block(store, slot), block, "a slot has the block that its news are of");
+                self.slots.map_dirty(store, slot, crc);
                 self.said.firm.push(slot);
                 old
             }

@@ -123,7 +123,10 @@ impl Engine {
             of_it && self.store.state(entry) != State::Ghost
         };
         let durable = self.durable.as_deref().filter(|durable| !durable.is_over());
-        let maps = |durable: &Durable| durable.slots.maps_any_of(durable.numbers[usize::from(volume.0)]);
+        let maps = |durable: &Durable| {
+            let number = durable.numbers[usize::from(volume.0)];
+            durable.slots.mapped().any(|slot| durable.block(&self.store, slot).volume == number)
+        };
         !(0..self.store.numbers()).any(lives) && !durable.is_some_and(maps)
     }
 

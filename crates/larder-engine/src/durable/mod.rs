@@ -50,12 +50,12 @@ pub use sums::Sums;
 use crate::format::{
     BlockId, JournalWriter, Piece, Region, Salt, Superblock, TableWriter, Ticket, VolumeTable,
 };
-use crate::store::BlockKey;
+use crate::store::{BlockKey, Store};
 use crate::{StageId, VolumeId};
 use limbo::Limbo;
 use news::NewsDesk;
 use regions::Regions;
-use slots::SlotTable;
+use slots::{SlotTable, Sum};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use versions::Versions;
 
@@ -186,10 +186,36 @@ pub(crate) struct Durable {
     looked: bool,
 }
 
+#[inline]
+fn numbered(numbers: &[u16], key: BlockKey) -> BlockId {
+    BlockId { volume: numbers[usize::from(key.volume.0)], block: key.block }
+}
+
+/// The block of a slot: that of its entry, or that with which it was left.
+#[inline]
+fn block(store: &Store, numbers: &[u16], slot: u32) -> BlockId {
+    store.block_of(slot).map_or_else(|left| left, |key| numbered(numbers, key))
+}
+
 impl Durable {
     /// A block as the volume table numbers it.
     fn block_id(&self, key: BlockKey) -> BlockId {
-        BlockId { volume: self.numbers[key.volume.0 as usize], block: key.block }
+        numbered(&self.numbers, key)
+    }
+
+    /// The block that the journal maps, or mapped last, to a slot.
+    fn block(&self, store: &Store, slot: u32) -> BlockId {
+        block(store, &self.numbers, slot)
+    }
+
+    /// The checksum of what a slot holds; none while it is being written.
+    #[inline]
+    pub(crate) fn sum(&self, store: &Store, slot: u32) -> Option<u32> {
+        match self.slots.sum(store, slot) {
+            Sum::None => None,
+            Sum::Here(crc) => Some(crc),
+            Sum::News(number) => self.news.crc(number),
+        }
     }
 
     fn key_of(&self, block: BlockId) -> Option<BlockKey> {
@@ -206,8 +232,9 @@ impl Durable {
     }
 
     /// The volumes of which a crash now could bring back a dirty block.
-    pub(crate) fn dirty_volumes(&self) -> BTreeSet<VolumeId> {
-        let numbers = self.slots.dirty_volumes().chain(self.said.cleaned.iter().copied());
+    pub(crate) fn dirty_volumes(&self, store: &Store) -> BTreeSet<VolumeId> {
+        let mapped = self.slots.mapped_dirty().map(|slot| self.block(store, slot).volume);
+        let numbers = mapped.chain(self.said.cleaned.iter().copied());
         numbers.filter_map(|number| self.volumes.get(&number).copied()).collect()
     }
 

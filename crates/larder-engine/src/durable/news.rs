@@ -62,6 +62,15 @@ impl NewsDesk {
         }
     }
 
+    /// The checksum in a `Map` that waits.
+    #[inline]
+    pub fn crc(&self, number: u32) -> Option<u32> {
+        match self.waiting.get(number.wrapping_sub(self.said as u32) as usize) {
+            Some(Some(News::Map { crc, .. })) => Some(*crc),
+            _ => None,
+        }
+    }
+
     fn place(&mut self, number: u32) -> &mut Option<News> {
         &mut self.waiting[number.wrapping_sub(self.said as u32) as usize]
     }
@@ -137,10 +146,8 @@ impl NewsDesk {
         over.then(|| self.waiters.pop_front()).flatten().map(|waiter| waiter.request)
     }
 
-    /// Nothing will be said any more: all requests that wait, with their volumes.
+    /// Nothing will be said any more: all requests that wait, with their volumes. What was to be said stays, for its checksums: reads may be under way.
     pub fn give_up(&mut self) -> Vec<(VolumeId, RequestId)> {
-        self.said = self.end();
-        self.waiting.clear();
         self.waiters.drain(..).map(|waiter| (waiter.volume, waiter.request)).collect()
     }
 

@@ -85,6 +85,7 @@ impl Engine {
         self.durable =
             Some(Box::new(Durable::new(recovered, session, (numbered, &gone), start, self.store.seed())));
         let versions = recovered.versions();
+        self.store.number_by_slots(Some(self.config.cache_blocks));
         self.store.reserve(recovered.blocks().count());
         for (slot, state) in recovered.slots() {
             match state {
@@ -130,7 +131,8 @@ impl Engine {
     /// A slot that was in use: its block is cached again, or the slot is freed.
     fn restore(&mut self, slot: u32, contents: Contents, usable: bool, version: Option<&Version>) {
         let Some(durable) = &mut self.durable else { return };
-        durable.slots.restore(slot, contents);
+        self.store.leave(slot, contents.block);
+        durable.slots.restore(&mut self.store, slot, contents.dirty, contents.crc);
         if let Some(version) = version.filter(|_| contents.epoch.is_some()) {
             durable.versions.add(slot, contents.block.volume, version.number);
         }
@@ -189,11 +191,12 @@ impl Engine {
         let hasty = self.is_planted(Planted::FreeBeforeFlush);
         let silent = self.is_planted(Planted::FreeSkipped);
         let Some(durable) = &mut self.durable else { return true };
+        let block = durable.block_id(key);
+        self.store.leave(slot, block);
         if silent {
             durable.slots.forget(slot);
             return true;
         }
-        let block = durable.block_id(key);
         let reusable = durable.release(block, slot);
         if hasty {
             durable.pay_early(slot);

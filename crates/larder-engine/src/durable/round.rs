@@ -2,8 +2,9 @@
 
 use super::slots::SlotTable;
 use super::versions::Versions;
-use super::{Durable, LAZY, Said, Wish};
+use super::{Durable, LAZY, Said, Wish, block};
 use crate::format::{Contents, Epoch, PAGE_BYTES, Piece, Superblock};
+use crate::store::Store;
 
 /// What a round has brought about.
 pub(super) struct Outcome {
@@ -16,31 +17,32 @@ pub(super) struct Outcome {
 impl Durable {
     /// Make records of what was pushed. What is to be written; nothing where there is nothing to do. Pages wait for the
     /// record that they include to be durable, so they go with the next round.
-    pub(super) fn begin_round(&mut self) -> Vec<Piece> {
+    pub(super) fn begin_round(&mut self, store: &Store) -> Vec<Piece> {
         self.ticket = self.table.issued();
         let mut pieces = self.journal.seal();
         if pieces.is_empty() && std::mem::take(&mut self.confirms) {
             pieces = self.journal.confirm();
         }
         pieces.append(&mut self.pages);
-        let Self { table, journal, slots, versions, pages, .. } = self;
+        let Self { table, journal, slots, versions, numbers, pages, .. } = self;
         let mut page = vec![0; PAGE_BYTES];
-        let contents = |slot| contents(slots, versions, slot);
+        let contents = |slot| contents(slots, versions, (store, numbers), slot);
         while let Some(write) = table.write_due(journal, contents, &mut page) {
             pages.push(Piece { offset: write.offset, bytes: page.clone() });
         }
         if self.full && pages.is_empty() && pieces.is_empty() {
             // The ring has room again only when its tail moves.
-            self.make_page();
+            self.make_page(store);
         }
         pieces
     }
 
     /// Make the page that is furthest behind. False if none is.
-    pub(super) fn make_page(&mut self) -> bool {
-        let Self { table, journal, slots, versions, pages, .. } = self;
+    pub(super) fn make_page(&mut self, store: &Store) -> bool {
+        let Self { table, journal, slots, versions, numbers, pages, .. } = self;
         let mut bytes = vec![0; PAGE_BYTES];
-        let write = table.write_next(journal, |slot| contents(slots, versions, slot), &mut bytes);
+        let contents = |slot| contents(slots, versions, (store, numbers), slot);
+        let write = table.write_next(journal, contents, &mut bytes);
         write.map(|write| pages.push(Piece { offset: write.offset, bytes })).is_some()
     }
 
@@ -56,7 +58,7 @@ impl Durable {
     }
 
     /// The round's flush has ended.
-    pub(super) fn end_round(&mut self) -> Outcome {
+    pub(super) fn end_round(&mut self, store: &Store) -> Outcome {
         self.journal.flushed(self.journal.sealed());
         self.table.flushed(self.ticket);
         self.journal.checkpointed(self.table.tail());
@@ -68,7 +70,7 @@ impl Durable {
         let mut freed = Vec::new();
         for slot in frees {
             self.versions.remove(slot);
-            self.limbo.remove(self.slots.block(slot), slot);
+            self.limbo.remove(self.block(store, slot), slot);
             if self.slots.freed(slot) {
                 freed.push(slot);
             }
@@ -103,10 +105,21 @@ impl Durable {
     }
 }
 
-/// What a page says of a slot.
-fn contents(slots: &SlotTable, versions: &Versions, slot: u32) -> Option<Contents> {
-    let contents = slots.contents(slot)?;
-    Some(Contents { epoch: if contents.dirty { versions.epoch(slot) } else { Epoch::NONE }, ..contents })
+/// What a page says of a slot, but for the epoch of the page. The checksum of a stale slot may be newer than the journal's: its region is marked, so nobody trusts it
+/// before a `Free`.
+#[inline]
+fn contents(
+    slots: &SlotTable,
+    versions: &Versions,
+    (store, numbers): (&Store, &[u16]),
+    slot: u32,
+) -> Option<Contents> {
+    if !slots.is_used(slot) {
+        return None;
+    }
+    let dirty = slots.is_dirty(slot);
+    let epoch = if dirty { versions.epoch(slot) } else { Epoch::NONE };
+    Some(Contents { block: block(store, numbers, slot), dirty, epoch, crc: store.note(slot) })
 }
 
 /// A superblock as bytes for its place.

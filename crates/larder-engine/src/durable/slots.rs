@@ -1,33 +1,31 @@
-//! What the journal says of each slot, and the checksum of what the slot holds: 12 bytes for a slot.
+//! What the journal says of each slot: a byte of flags for each. The rest of what is known of a slot lies with its entry ([`Store`]), or where its entry was: the block, and, as
+//! the slot's note, the checksum of what it holds.
 //!
 //! The journal's view is not the cache's: a block that was filled just now is cached and not yet mapped; one that was
-//! evicted is mapped until its `Free` is durable, and its slot must not be used before.
+//! evicted is mapped until its `Free` is durable, and its slot must not be used before. But a slot never has another block than the one that the journal knows it by: it
+//! gets an entry when the journal says nothing of it any more ([`SlotTable::enter`]).
 //!
 //! A dirty slot goes through three states: *waiting* (what is to be said of it may still change), *used* (pushed: a guest's flush may count on it), and *firm*
-//! (durable: the cleaner may write it back).
+//! (durable: the cleaner may write it back). While it waits its note is the number of its news, which have the checksum meanwhile.
 
-use crate::format::{BlockId, Contents, Epoch};
+use crate::store::Store;
 
-const BLOCK_BITS: u32 = 40;
-const FLAG_SHIFT: u32 = 56;
 /// The journal maps the block to the slot, durably or not.
-const USED: u64 = 1 << FLAG_SHIFT;
+const USED: u8 = 1;
 /// The data was overwritten since.
-const STALE: u64 = 2 << FLAG_SHIFT;
+const STALE: u8 = 2;
 /// The checksum is that of the slot's data.
-const SUMMED: u64 = 4 << FLAG_SHIFT;
+const SUMMED: u8 = 4;
 /// A `Free` was pushed, and is not durable.
-const FREEING: u64 = 8 << FLAG_SHIFT;
+const FREEING: u8 = 8;
 /// Nothing is cached here: the slot is free once the journal durably says so.
-const LOOSE: u64 = 16 << FLAG_SHIFT;
+const LOOSE: u8 = 16;
 /// The backing does not have the data. With `USED` the journal maps it so.
-const DIRTY: u64 = 32 << FLAG_SHIFT;
+const DIRTY: u8 = 32;
 /// With `DIRTY`: the mapping is durable. With `FREEING` alone: it was dirty.
-const FIRM: u64 = 64 << FLAG_SHIFT;
+const FIRM: u8 = 64;
 /// No flush of the device has begun since the slot was written.
-const YOUNG: u64 = 128 << FLAG_SHIFT;
-/// A waiting slot's news have this number, in place of the block.
-const NEWS: u64 = u32::MAX as u64;
+const YOUNG: u8 = 128;
 
 /// What becomes of a slot that no entry has any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,33 +42,30 @@ pub(crate) enum Release {
 
 /// What is known of a slot.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
-    /// Flags (8 bits), volume (16), block (40), in halves: aligned to eight bytes a slot would be four longer.
-    halves: [u32; 2],
-    crc: u32,
-}
+struct Slot(u8);
 
 impl Slot {
     #[inline]
-    fn word(self) -> u64 {
-        u64::from(self.halves[1]) << 32 | u64::from(self.halves[0])
-    }
-
-    #[inline]
-    fn set(&mut self, word: u64) {
-        self.halves = [word as u32, (word >> 32) as u32];
-    }
-
-    #[inline]
-    fn has(self, flag: u64) -> bool {
-        self.word() & flag != 0
+    fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
     }
 
     /// Take these flags away, and put those on.
     #[inline]
-    fn change(&mut self, off: u64, on: u64) {
-        self.set(self.word() & !off | on);
+    fn change(&mut self, off: u8, on: u8) {
+        self.0 = self.0 & !off | on;
     }
+}
+
+/// Where the checksum of a slot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sum {
+    /// There is none: the slot is being written, or has nothing.
+    None,
+    /// It is this.
+    Here(u32),
+    /// In the news of this number.
+    News(u32),
 }
 
 /// All slots.
@@ -84,10 +79,10 @@ impl SlotTable {
         Self { slots: vec![Slot::default(); slots as usize] }
     }
 
-    /// What recovery found.
-    pub fn restore(&mut self, slot: u32, contents: Contents) {
-        self.map(slot, contents.block, contents.crc);
-        if contents.dirty {
+    /// What recovery found. The slot was left with its block ([`Store::leave`]).
+    pub fn restore(&mut self, store: &mut Store, slot: u32, dirty: bool, crc: u32) {
+        self.map(store, slot, crc);
+        if dirty {
             self.at(slot).change(0, DIRTY | FIRM);
         }
     }
@@ -98,8 +93,13 @@ impl SlotTable {
     }
 
     /// The checksum of what the slot holds; none while it is being written.
-    pub fn sum(&self, slot: u32) -> Option<u32> {
-        self.has(slot, SUMMED).then(|| self.slots[slot as usize].crc)
+    #[inline]
+    pub fn sum(&self, store: &Store, slot: u32) -> Sum {
+        match self.word(slot) & (SUMMED | USED | DIRTY) {
+            word if word & SUMMED == 0 => Sum::None,
+            word if word & (USED | DIRTY) == DIRTY => Sum::News(store.note(slot)),
+            _ => Sum::Here(store.note(slot)),
+        }
     }
 
     /// The slot is about to be written.
@@ -109,10 +109,10 @@ impl SlotTable {
     }
 
     /// The slot has been written.
-    pub fn written(&mut self, slot: u32, crc: u32) {
-        let slot = self.at(slot);
-        slot.change(0, SUMMED | YOUNG);
-        slot.crc = crc;
+    pub fn written(&mut self, store: &mut Store, slot: u32, crc: u32) {
+        debug_assert!(!self.has(slot, DIRTY), "what is dirty is not written where it is");
+        self.at(slot).change(0, SUMMED | YOUNG);
+        store.set_note(slot, crc);
     }
 
     /// A flush begins that covers what the slot holds, if it is not being written.
@@ -126,37 +126,36 @@ impl SlotTable {
     }
 
     /// A `Map` was pushed.
-    pub fn map(&mut self, slot: u32, block: BlockId, crc: u32) {
-        let slot = self.at(slot);
-        let keep = slot.word() & (FREEING | LOOSE | FIRM);
-        slot.set(USED | SUMMED | keep | key_bits(block));
-        slot.crc = crc;
+    pub fn map(&mut self, store: &mut Store, slot: u32, crc: u32) {
+        let keep = self.word(slot) & (FREEING | LOOSE | FIRM);
+        self.at(slot).0 = USED | SUMMED | keep;
+        store.set_note(slot, crc);
     }
 
     /// Written with data that the backing does not have; the news of it have this number.
-    pub fn wait(&mut self, slot: u32, news: u32, crc: u32) {
-        let slot = self.at(slot);
-        debug_assert_eq!(slot.word() & !SUMMED, 0, "the slot was free");
-        slot.set(DIRTY | SUMMED | u64::from(news));
-        slot.crc = crc;
+    pub fn wait(&mut self, store: &mut Store, slot: u32, news: u32) {
+        debug_assert_eq!(self.word(slot) & !SUMMED, 0, "the slot was free");
+        self.at(slot).0 = DIRTY | SUMMED;
+        store.set_note(slot, news);
     }
 
     /// True if the slot is waiting with these news. Else there is nothing to say of it.
-    pub fn is_waiting(&self, slot: u32, news: u32) -> bool {
-        let word = self.word(slot);
-        word & (USED | DIRTY) == DIRTY && word & NEWS == u64::from(news)
+    #[inline]
+    pub fn is_waiting(&self, store: &Store, slot: u32, news: u32) -> bool {
+        self.word(slot) & (USED | DIRTY) == DIRTY && store.note(slot) == news
     }
 
-    /// A dirty `Map` was pushed, with its data or of data that are durable.
-    pub fn map_dirty(&mut self, slot: u32, block: BlockId) {
-        let slot = self.at(slot);
-        slot.set(USED | DIRTY | slot.word() & (SUMMED | LOOSE | STALE) | key_bits(block));
+    /// A dirty `Map` was pushed, with its data.
+    pub fn map_dirty(&mut self, store: &mut Store, slot: u32, crc: u32) {
+        let keep = self.word(slot) & (SUMMED | LOOSE | STALE);
+        self.at(slot).0 = USED | DIRTY | keep;
+        store.set_note(slot, crc);
     }
 
     /// The dirty `Map` of a slot is durable.
     pub fn firm(&mut self, slot: u32) {
         let slot = self.at(slot);
-        if slot.word() & (USED | DIRTY) == USED | DIRTY {
+        if slot.0 & (USED | DIRTY) == USED | DIRTY {
             slot.change(0, FIRM);
         }
     }
@@ -167,6 +166,7 @@ impl SlotTable {
     }
 
     /// True if the journal durably maps the slot dirty: it may be written back.
+    #[inline]
     pub fn is_firm(&self, slot: u32) -> bool {
         let all = USED | DIRTY | FIRM;
         self.word(slot) & all == all
@@ -185,6 +185,7 @@ impl SlotTable {
     }
 
     /// True if the journal maps the slot dirty, or will.
+    #[inline]
     pub fn is_dirty(&self, slot: u32) -> bool {
         self.has(slot, DIRTY)
     }
@@ -196,14 +197,12 @@ impl SlotTable {
     }
 
     /// A waiting slot whose block has newer data: it is free, and the news with this number are not said. `None` if it does not wait.
-    pub fn withdraw(&mut self, slot: u32) -> Option<u32> {
-        let slot = self.at(slot);
-        let news = (slot.word() & NEWS) as u32;
-        let waits = slot.word() & (USED | DIRTY) == DIRTY;
-        if waits {
-            slot.set(0);
-        }
-        waits.then_some(news)
+    pub fn withdraw(&mut self, store: &Store, slot: u32) -> Option<u32> {
+        let waits = self.word(slot) & (USED | DIRTY) == DIRTY;
+        waits.then(|| {
+            self.forget(slot);
+            store.note(slot)
+        })
     }
 
     /// A `Free` was pushed.
@@ -216,10 +215,10 @@ impl SlotTable {
     /// No entry has the slot any more.
     pub fn release(&mut self, slot: u32) -> Release {
         let slot = self.at(slot);
-        let release = match slot.word() & (USED | FREEING) {
+        let release = match slot.0 & (USED | FREEING) {
             _ if slot.has(DIRTY) => Release::Owed,
             0 => {
-                slot.set(0);
+                slot.0 = 0;
                 return Release::Now;
             }
             FREEING => Release::Wait,
@@ -233,19 +232,20 @@ impl SlotTable {
     pub fn freed(&mut self, slot: u32) -> bool {
         let slot = self.at(slot);
         slot.change(if slot.has(DIRTY) { FREEING } else { FREEING | FIRM }, 0);
-        let is_free = slot.word() & (LOOSE | USED) == LOOSE;
+        let is_free = slot.0 & (LOOSE | USED) == LOOSE;
         if is_free {
-            slot.set(0);
+            slot.0 = 0;
         }
         is_free
     }
 
-    /// Nothing is known of the slot: a planted bug.
+    /// Nothing is known of the slot any more.
     pub fn forget(&mut self, slot: u32) {
-        self.at(slot).set(0);
+        self.at(slot).0 = 0;
     }
 
     /// True if the journal maps the slot.
+    #[inline]
     pub fn is_used(&self, slot: u32) -> bool {
         self.has(slot, USED)
     }
@@ -255,37 +255,27 @@ impl SlotTable {
         self.has(slot, STALE)
     }
 
-    /// The block that the journal maps, or mapped last, to the slot.
-    pub fn block(&self, slot: u32) -> BlockId {
-        let word = self.word(slot);
-        BlockId { volume: (word >> BLOCK_BITS) as u16, block: word & BlockId::BLOCK_MAX }
-    }
-
     /// True if the journal maps a slot dirty.
     pub fn any_dirty(&self) -> bool {
         self.slots.iter().any(|slot| slot.has(DIRTY))
     }
 
-    /// True if the journal maps a block of a volume, or will until a `Free` is durable. Slow: it looks at all slots.
-    pub fn maps_any_of(&self, volume: u16) -> bool {
-        let words = self.slots.iter().map(|slot| slot.word());
-        words.into_iter().any(|word| word & (USED | FREEING) != 0 && (word >> BLOCK_BITS) as u16 == volume)
+    /// The slots that the journal maps, or will until a `Free` is durable. Slow: it looks at all slots.
+    pub fn mapped(&self) -> impl Iterator<Item = u32> + '_ {
+        self.all(|slot| slot.has(USED | FREEING))
     }
 
-    /// The volumes, by their numbers, of which a crash now could bring back a dirty block.
-    pub fn dirty_volumes(&self) -> impl Iterator<Item = u16> + '_ {
-        let mapped = |word: u64| word & (USED | DIRTY) == USED | DIRTY;
-        let ending = |word: u64| word & (FREEING | FIRM) == FREEING | FIRM && word & DIRTY == 0;
-        let words =
-            self.slots.iter().map(|slot| slot.word()).filter(move |&word| mapped(word) || ending(word));
-        words.map(|word| (word >> BLOCK_BITS) as u16)
+    /// The slots of which a crash now could bring back a dirty block. Slow.
+    pub fn mapped_dirty(&self) -> impl Iterator<Item = u32> + '_ {
+        self.all(|slot| {
+            let mapped = slot.0 & (USED | DIRTY) == USED | DIRTY;
+            let ending = slot.0 & (FREEING | FIRM) == FREEING | FIRM && !slot.has(DIRTY);
+            mapped || ending
+        })
     }
 
-    /// What a page of the slot table says, but for the epoch. The checksum of a stale slot may be newer than the journal's: its region is
-    /// marked, so nobody trusts it before a `Free`.
-    pub fn contents(&self, slot: u32) -> Option<Contents> {
-        let (crc, dirty) = (self.slots[slot as usize].crc, self.is_dirty(slot));
-        self.is_used(slot).then(|| Contents { block: self.block(slot), dirty, epoch: Epoch::NONE, crc })
+    fn all(&self, is_it: impl Fn(Slot) -> bool) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.slots).filter(move |(_, slot)| is_it(**slot)).map(|(at, _)| at)
     }
 
     /// Bytes of memory held.
@@ -293,90 +283,95 @@ impl SlotTable {
         self.slots.capacity() * size_of::<Slot>()
     }
 
-    fn has(&self, slot: u32, flag: u64) -> bool {
+    #[inline]
+    fn has(&self, slot: u32, flag: u8) -> bool {
         self.slots[slot as usize].has(flag)
     }
 
-    fn word(&self, slot: u32) -> u64 {
-        self.slots[slot as usize].word()
+    #[inline]
+    fn word(&self, slot: u32) -> u8 {
+        self.slots[slot as usize].0
     }
 
+    #[inline]
     fn at(&mut self, slot: u32) -> &mut Slot {
         &mut self.slots[slot as usize]
     }
 }
 
-fn key_bits(block: BlockId) -> u64 {
-    u64::from(block.volume) << BLOCK_BITS | block.block
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::BlockId;
 
     const BLOCK: BlockId = BlockId { volume: 7, block: BlockId::BLOCK_MAX };
 
+    /// A table and a store, with slots that were left.
+    fn slots(count: u32) -> (SlotTable, Store) {
+        let mut store = Store::new(7);
+        store.number_by_slots(Some(count));
+        (0..count).for_each(|slot| store.leave(slot, BLOCK));
+        (SlotTable::new(count), store)
+    }
+
     #[test]
     fn a_mapped_slot_is_free_when_its_free_is_durable() {
-        let mut slots = SlotTable::new(2);
+        let (mut slots, mut store) = slots(2);
         slots.enter(1);
-        slots.written(1, 9);
-        assert_eq!((slots.sum(1), slots.contents(1)), (Some(9), None));
-        slots.map(1, BLOCK, 9);
-        assert_eq!(
-            slots.contents(1),
-            Some(Contents { block: BLOCK, dirty: false, epoch: Epoch::NONE, crc: 9 })
-        );
+        slots.written(&mut store, 1, 9);
+        assert_eq!((slots.sum(&store, 1), slots.is_used(1)), (Sum::Here(9), false));
+        slots.map(&mut store, 1, 9);
+        assert_eq!((slots.sum(&store, 1), slots.is_used(1), slots.is_dirty(1)), (Sum::Here(9), true, false));
         assert_eq!(slots.release(1), Release::Push);
         assert!(slots.is_used(1), "until the entry is pushed");
         slots.unmap(1);
+        assert_eq!(slots.mapped().collect::<Vec<_>>(), [1], "until that is durable");
         assert_eq!((slots.is_used(1), slots.freed(1)), (false, true));
         slots.enter(1);
         assert_eq!(slots.release(1), Release::Now, "the journal has not heard of it");
+        assert_eq!(slots.mapped().count(), 0);
     }
 
     #[test]
     fn a_slot_that_is_unmapped_in_use_waits_all_the_same() {
-        let mut slots = SlotTable::new(1);
-        slots.written(0, 1);
-        slots.map(0, BLOCK, 1);
+        let (mut slots, mut store) = slots(1);
+        slots.written(&mut store, 0, 1);
+        slots.map(&mut store, 0, 1);
         slots.overwrite(0);
-        assert!(slots.is_stale(0) && slots.sum(0).is_none());
-        slots.written(0, 2);
+        assert!(slots.is_stale(0) && slots.sum(&store, 0) == Sum::None);
+        slots.written(&mut store, 0, 2);
         slots.unmap(0);
-        assert_eq!((slots.is_stale(0), slots.sum(0)), (false, Some(2)));
+        assert_eq!((slots.is_stale(0), slots.sum(&store, 0)), (false, Sum::Here(2)));
         assert_eq!(slots.release(0), Release::Wait);
         assert!(slots.freed(0));
-        slots.written(0, 3);
-        slots.map(0, BLOCK, 3);
+        slots.written(&mut store, 0, 3);
+        slots.map(&mut store, 0, 3);
         slots.unmap(0);
         assert!(!slots.freed(0), "it still is in use");
     }
 
     #[test]
     fn a_dirty_slot_is_free_when_what_frees_it_is_durable() {
-        let mut slots = SlotTable::new(2);
-        slots.wait(0, 5, 9);
-        assert_eq!((slots.sum(0), slots.contents(0), slots.is_owed(0)), (Some(9), None, false));
-        assert_eq!(slots.withdraw(0), Some(5), "nothing was said");
-        slots.wait(0, 6, 9);
-        assert!(!slots.is_waiting(0, 5) && slots.is_waiting(0, 6));
-        slots.map_dirty(0, BLOCK);
-        assert!(!slots.is_waiting(0, 6));
-        assert_eq!((slots.withdraw(0), slots.release(0), slots.is_owed(0)), (None, Release::Owed, true));
-        assert_eq!(
-            slots.contents(0),
-            Some(Contents { block: BLOCK, dirty: true, epoch: Epoch::NONE, crc: 9 })
-        );
+        let (mut slots, mut store) = slots(2);
+        slots.wait(&mut store, 0, 5);
+        assert_eq!((slots.sum(&store, 0), slots.is_used(0), slots.is_owed(0)), (Sum::News(5), false, false));
+        assert_eq!(slots.withdraw(&store, 0), Some(5), "nothing was said");
+        slots.wait(&mut store, 0, 6);
+        assert!(!slots.is_waiting(&store, 0, 5) && slots.is_waiting(&store, 0, 6));
+        slots.map_dirty(&mut store, 0, 9);
+        assert!(!slots.is_waiting(&store, 0, 6) && !slots.is_waiting(&store, 0, 9));
+        let freed = (slots.withdraw(&store, 0), slots.release(0), slots.is_owed(0));
+        assert_eq!(freed, (None, Release::Owed, true));
+        assert_eq!((slots.sum(&store, 0), slots.is_used(0), slots.is_dirty(0)), (Sum::Here(9), true, true));
         slots.firm(0);
         assert!(slots.is_firm(0) && slots.is_owed(0));
-        assert_eq!(slots.dirty_volumes().collect::<Vec<_>>(), [7]);
+        assert_eq!(slots.mapped_dirty().collect::<Vec<_>>(), [0]);
         slots.supersede(0);
         assert!(!slots.is_owed(0));
         slots.unmap(0);
-        assert_eq!(slots.dirty_volumes().collect::<Vec<_>>(), [7], "its end is not durable");
+        assert_eq!(slots.mapped_dirty().collect::<Vec<_>>(), [0], "its end is not durable");
         assert!(!slots.is_dirty(0) && slots.freed(0));
-        assert_eq!(slots.dirty_volumes().count(), 0);
+        assert_eq!(slots.mapped_dirty().count(), 0);
         slots.firm(0);
         assert!(!slots.is_firm(0));
     }

@@ -65,7 +65,7 @@ impl Engine {
     /// Bring the slot table up to date; when it is, the superblock comes.
     fn write_pages(&mut self) {
         let Some(durable) = &mut self.durable else { return };
-        while durable.pages.len() < PAGES_PER_STEP && durable.make_page() {}
+        while durable.pages.len() < PAGES_PER_STEP && durable.make_page(&self.store) {}
         durable.ticket = durable.table.issued();
         let pages = std::mem::take(&mut durable.pages);
         if !pages.is_empty() {

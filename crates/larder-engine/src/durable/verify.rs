@@ -25,7 +25,7 @@ impl Engine {
 
     /// True if this is the checksum of what was written to the slot.
     pub(crate) fn is_sum(&self, slot: u32, sum: u32) -> bool {
-        let known = self.durable.as_deref().and_then(|durable| durable.slots.sum(slot));
+        let known = self.durable.as_deref().and_then(|durable| durable.sum(&self.store, slot));
         known.is_none_or(|known| known == sum) || self.is_planted(Planted::SumsIgnored)
     }
 
@@ -47,7 +47,7 @@ impl Engine {
             let found = self.store.find(BlockKey { volume, block });
             let slot = found.filter(|&entry| self.store.state(entry) != State::Dead);
             if let (Some(entry), Some(durable)) = (slot, &mut self.durable) {
-                durable.slots.written(self.store.slot(entry), sum);
+                durable.slots.written(&mut self.store, entry, sum);
             }
         }
     }
