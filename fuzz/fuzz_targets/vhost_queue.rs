@@ -28,6 +28,10 @@ mod record;
 mod request;
 #[path = "../../crates/larder-export/src/vhost/ring.rs"]
 mod ring;
+/// Memory that changes under our eyes, in place of a guest's.
+mod view {
+    pub use super::memory::Memory;
+}
 
 pub use real_io::BUFFER_MAX;
 
