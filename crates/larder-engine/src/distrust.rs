@@ -52,12 +52,19 @@ impl Engine {
         looks == 0
     }
 
-    /// An entry has this number now: walks that had not come to it have perhaps been here already.
+    /// A dirty block has this number now: walks that had not come to it have perhaps been here already. Those that leave dirty blocks alone need not come back.
     #[inline]
     pub(crate) fn sweep_again_from(&mut self, entry: u32) {
         for sweep in &mut self.sweeps {
-            sweep.left_one |= self.store.key(entry).volume == sweep.volume && entry < sweep.next;
+            let is_its = self.store.key(entry).volume == sweep.volume;
+            let takes_all = self.volumes[usize::from(sweep.volume.0)].forgetting;
+            sweep.left_one |= is_its && takes_all && entry < sweep.next;
         }
+    }
+
+    /// Entries have other numbers from here on.
+    pub(crate) fn sweep_from_the_start(&mut self) {
+        self.sweeps.iter_mut().for_each(|sweep| sweep.next = 0);
     }
 
     /// Drop an entry if it is of this volume. False if it must stay for now.

@@ -180,6 +180,7 @@ impl Engine {
         (self.pool, self.pool_is_dry) = (pool, false);
         self.durable = None;
         self.store.number_by_slots(None);
+        self.sweep_from_the_start();
         self.forget_cleaning();
         self.volumes.iter_mut().for_each(|volume| volume.failed = false);
         // Those that wait announce their writes to the new session.
