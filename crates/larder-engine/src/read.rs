@@ -125,29 +125,38 @@ impl Engine {
     /// Read `start..end`, whose first block is in `slot` and the others behind it.
     fn start_hit(&mut self, part_id: u32, part: &Part, start: u64, end: u64, slot: u32) {
         let offset = self.slot_offset(slot) + self.within_block(start);
-        let len = (end - start) as u32;
-        // Checksums are those of whole blocks.
-        let (low, high) =
-            if self.durable.is_some() { self.whole_blocks(part.volume, start, end) } else { (start, end) };
-        let (from, to) = self.cache_aligned(offset - (start - low), (high - low) as u32);
-        let sums = self.sums(part.volume, low, high);
-        self.parts[part_id as usize].pending += 1;
-        if (from, to) == (offset, offset + u64::from(len)) {
-            let op = Op::PartHit { part: part_id, start, end, slot, via: None };
-            let kind = OpKind::Read { offset, len, buf: part.buf(start) };
-            return self.device_summed(Target::Cache, kind, sums, op);
+        let (low, high) = self.summed_bytes(part.volume, start, end);
+        let whole = (offset, offset + (end - start));
+        if self.cache_aligned(offset - (start - low), (high - low) as u32) != whole {
+            return self.start_staged_hit(part_id, part, start, end, slot);
         }
+        self.parts[part_id as usize].pending += 1;
+        let op = Op::PartHit { part: part_id, start, end, slot, via: None };
+        let kind = OpKind::Read { offset, len: (end - start) as u32, buf: part.buf(start) };
+        self.device_summed(Target::Cache, kind, self.sums(part.volume, low, high), op);
+    }
+
+    /// The same by way of a staging buffer.
+    fn start_staged_hit(&mut self, part_id: u32, part: &Part, start: u64, end: u64, slot: u32) {
+        let offset = self.slot_offset(slot) + self.within_block(start);
+        let (low, high) = self.summed_bytes(part.volume, start, end);
+        let (from, to) = self.cache_aligned(offset - (start - low), (high - low) as u32);
         if self.stage_bytes + (to - from) > STAGE_BYTES_MAX && !self.any_dirty(part.volume, start, end) {
-            self.parts[part_id as usize].pending -= 1;
             self.hits_to_misses(part.volume, start, end);
             return self.start_bypass(part_id, start, end);
         }
+        self.parts[part_id as usize].pending += 1;
         let stage = self.alloc_stage((to - from) as u32);
         let via = Some(StagedRead { stage, skip: (offset - from) as u32 });
         let buf = Buf { owner: BufOwner::Stage(stage), offset: 0 };
         let op = Op::PartHit { part: part_id, start, end, slot, via };
         let kind = OpKind::Read { offset: from, len: (to - from) as u32, buf };
-        self.device_summed(Target::Cache, kind, sums, op);
+        self.device_summed(Target::Cache, kind, self.sums(part.volume, low, high), op);
+    }
+
+    /// What has to be read to serve `start..end`: checksums are those of whole blocks.
+    fn summed_bytes(&self, volume: VolumeId, start: u64, end: u64) -> (u64, u64) {
+        if self.durable.is_some() { self.whole_blocks(volume, start, end) } else { (start, end) }
     }
 
     /// The bytes of all blocks that `start..end` touches.
@@ -175,6 +184,9 @@ impl Engine {
 
     /// A read of the cache device ended. If it failed, or a checksum does, the backing has the same data, and the guest never sees the
     /// error; unless a block is dirty.
+    ///
+    /// A checksum over the guest's own memory proves nothing against a block: guests that share their memory may have changed it meanwhile. Such a
+    /// block is read once more, to memory of the host's.
     pub(crate) fn end_hit(
         &mut self,
         part_id: u32,
@@ -185,7 +197,18 @@ impl Engine {
     ) {
         let part = self.parts[part_id as usize];
         self.note_cache_result(part.volume, result);
-        let sound = result.is_ok() && self.verify(part_id, &part, start, slot, sums);
+        let sound = result.is_ok() && self.are_sums(slot, sums);
+        if !sound && result.is_ok() {
+            match via {
+                None if !self.cache_failed => {
+                    self.start_staged_hit(part_id, &part, start, end, slot);
+                    return self.part_step(part_id);
+                }
+                // Nobody can tell any more.
+                None => {}
+                Some(_) => self.drop_rotten(part_id, &part, start, slot, sums),
+            }
+        }
         if let Some(StagedRead { stage, skip }) = via {
             if sound {
                 let from = Buf { owner: BufOwner::Stage(stage), offset: skip };
@@ -205,12 +228,16 @@ impl Engine {
         self.part_step(part_id);
     }
 
-    /// Compare the checksums of blocks that were read, the first from this slot. Those that fail leave the cache, and are counted.
-    fn verify(&mut self, part_id: u32, part: &Part, start: u64, slot: u32, sums: &[u32]) -> bool {
-        let mut sound = true;
+    /// True if these are the checksums of the blocks in this slot and those behind it.
+    #[inline]
+    fn are_sums(&self, slot: u32, sums: &[u32]) -> bool {
+        sums.iter().zip(slot..).all(|(&sum, slot)| self.is_sum(slot, sum))
+    }
+
+    /// Those of the blocks that were read, the first from this slot, whose checksums fail leave the cache, and are counted.
+    fn drop_rotten(&mut self, part_id: u32, part: &Part, start: u64, slot: u32, sums: &[u32]) {
         for ((&sum, slot), block) in sums.iter().zip(slot..).zip(self.block_of(start)..) {
             if !self.is_sum(slot, sum) {
-                sound = false;
                 self.stats_mut(part.volume).checksum_errors += 1;
                 let key = BlockKey { volume: part.volume, block };
                 match self.is_dirty(key) {
@@ -219,7 +246,6 @@ impl Engine {
                 }
             }
         }
-        sound
     }
 
     /// Blocks that were counted as hits are read from the backing after all.

@@ -184,6 +184,32 @@ fn memory_that_goes_away_ends_the_connection() {
     server.stop();
 }
 
+/// Devices cannot write to such memory, and report errors that are not theirs.
+#[test]
+fn data_pages_that_go_away_are_not_held_against_the_cache() {
+    let server = Server::start_on(1, 2);
+    let mut good = neighbour(&server);
+    is_well(&mut good, 1);
+    for _ in 0..100 {
+        let mut rogue = Rogue::serving(&server.vhost_socket(0));
+        for (head, block) in [(0, 0), (3, 1), (6, 2), (9, 3)] {
+            rogue.request(head, READ, 8 * block);
+        }
+        rogue.offer(&[0, 3]);
+        rogue.wait_used(2);
+        // The queue stays.
+        rogue.file.set_len(DATA).unwrap();
+        rogue.offer(&[0, 3, 6, 9]);
+        rogue.wait_for_the_end();
+        is_well(&mut good, 2);
+    }
+    let now = server.snapshot(0);
+    assert_eq!((now.cache.errors, now.cache_failed), (0, false));
+    assert!(now.volumes.iter().all(|volume| volume.backing.errors == 0));
+    drop(good);
+    server.stop();
+}
+
 #[test]
 fn memory_that_goes_away_is_held_against_nobody_else() {
     let server = Server::start_on(1, 2);

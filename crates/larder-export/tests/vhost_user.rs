@@ -53,6 +53,34 @@ fn data_in_pieces_goes_where_it_belongs() {
     server.stop();
 }
 
+/// Devices write to whole pages of the guest's themselves, wherever those are.
+#[test]
+fn pages_in_any_order_are_filled() {
+    let server = Server::start(1);
+    let mut disk = Disk::connect(&server.vhost_socket(0), 1);
+    let data = pattern(3, 16 * BLOCK);
+    disk.write_now(0, &data);
+    // From the cache, and from the backing, where nothing was written.
+    for (offset, expected) in [(0, data), (32 << 20, vec![0; 16 * BLOCK])] {
+        // Some are neighbours.
+        let pages = [3, 4, 5, 20, 9, 30, 31, 0, 12, 11, 7, 25, 17, 18, 1, 28];
+        let pieces = pages.map(|page| ((64 + page) * BLOCK, BLOCK));
+        disk.put(64 * BLOCK, &pattern(4, 32 * BLOCK));
+        for _ in 0..2 {
+            let ticket = disk.read_pieces(0, offset, &pieces);
+            assert_eq!(disk.wait(ticket), 0);
+            let got: Vec<u8> = pieces.iter().flat_map(|&(place, len)| disk.get(place, len)).collect();
+            assert!(got == expected);
+        }
+        let untouched = (64..96).filter(|page| pieces.iter().all(|piece| piece.0 != page * BLOCK));
+        for page in untouched {
+            assert!(disk.get(page * BLOCK, BLOCK) == pattern(4, 32 * BLOCK)[(page - 64) * BLOCK..][..BLOCK]);
+        }
+    }
+    drop(disk);
+    server.stop();
+}
+
 #[test]
 fn ranges_are_zeroed_and_discarded() {
     let server = Server::start(1);

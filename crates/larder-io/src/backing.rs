@@ -140,7 +140,7 @@ impl Device {
             Self::Nbd(nbd) => nbd.start(command),
             Self::Gone { index, .. } => {
                 let Command { ticket, kind, .. } = command;
-                Some(Ended { device: *index, ticket, kind, result: Err(IoError::Io) })
+                Some(Ended { device: *index, ticket, kind, result: Err(IoError::Io), again: None })
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What the engine asks of a device, in the form in which devices carry it out: with real memory instead of names.
 
+use crate::loan::Place;
 use crate::memory::Hold;
 use larder_engine::OpId;
 
@@ -12,8 +13,10 @@ pub(crate) struct Command {
     pub offset: u64,
     /// Bytes on the device.
     pub len: u64,
-    /// For reads and writes: `len` bytes of a buffer on which the ticket has a hold.
-    pub memory: *mut u8,
+    /// For reads and writes: `len` bytes of a region on which the ticket has a hold. In pieces only for reads of files.
+    pub memory: Place,
+    /// It reads to memory that was lent, from this byte on: others may write it or take it away, and a failure may be theirs, not the device's.
+    pub lent: Option<u32>,
     pub fua: bool,
 }
 
@@ -58,11 +61,13 @@ pub(crate) struct Ended {
     pub ticket: Ticket,
     pub kind: CommandKind,
     pub result: Result<(), larder_engine::IoError>,
+    /// A read to lent memory failed: what failed, to be tried with memory of the reactor's before anybody is told.
+    pub again: Option<Box<Command>>,
 }
 
 /// A command outside any reactor, on no memory.
 #[cfg(test)]
 pub(crate) fn test_command(kind: CommandKind, offset: u64, len: u64) -> Command {
     let ticket = Ticket { op: None, hold: None, started_ns: 0 };
-    Command { ticket, kind, offset, len, memory: std::ptr::null_mut(), fua: false }
+    Command { ticket, kind, offset, len, memory: Place::NONE, lent: None, fua: false }
 }

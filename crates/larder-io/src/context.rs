@@ -4,9 +4,10 @@ use crate::driver::Driver;
 use crate::extents;
 use crate::frontend::{Event, Extent, GuestRequest, VolumeInfo};
 use crate::lane::{Lane, Operation};
+use crate::memory::Held;
 use crate::ring::FileRef;
 use crate::sys;
-use crate::{Buffer, SendList, SocketId};
+use crate::{Buffer, Loan, SendList, SocketId};
 use io_uring::opcode;
 use io_uring::squeue::Flags;
 use larder_engine::{TenantId, VolumeId, WritePolicy};
@@ -197,7 +198,14 @@ impl Context {
     /// request's length: the data is at its start.
     #[inline]
     pub fn submit(&mut self, request: GuestRequest, buffer: Option<Buffer>, cookie: u64) {
-        self.driver.submit(&mut self.lane, request, buffer, cookie);
+        self.driver.submit(&mut self.lane, request, buffer.map(Held::Own), cookie);
+    }
+
+    /// As [`Context::submit`], for a read that fills memory which the frontend lends. That comes back when its lender is dropped; the reply has no
+    /// buffer. After an error there are zeroes in it.
+    #[inline]
+    pub fn submit_lent(&mut self, request: GuestRequest, loan: Loan, cookie: u64) {
+        self.driver.submit(&mut self.lane, request, Some(Held::Lent(loan)), cookie);
     }
 
     /// Requests for a volume's bytes around this one will be submitted at once: of several, what the engine looks at comes from memory together.

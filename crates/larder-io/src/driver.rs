@@ -2,6 +2,7 @@
 //!
 //! Replies are queued here, and handed to the frontend by the loop: nothing calls back from inside a call.
 
+mod loans;
 mod metadata;
 mod misses;
 mod slow;
@@ -13,7 +14,8 @@ use crate::cache_device::HEADER_BYTES;
 use crate::command::{Command, CommandKind, Ended, Ticket};
 use crate::frontend::{Extent, GuestRequest, VolumeInfo};
 use crate::lane::{Lane, Operation};
-use crate::memory::{RegionClass, Regions};
+use crate::loan::Place;
+use crate::memory::{Held, RegionClass, Regions};
 use crate::monitor::Monitor;
 use crate::nbd_backing::NbdRunner;
 use crate::requests::{Clocked, Flight, RequestStats};
@@ -79,6 +81,10 @@ pub(crate) struct Driver {
     pub clocked: Clocked,
     guests: Regions,
     stages: Regions,
+    /// Reads to lent memory that go to memory of the reactor's first, by operation.
+    detours: HashMap<u32, loans::Detour>,
+    /// For a look at lent memory.
+    scratch: Vec<u8>,
     /// Stages that hold data of a backing: whoever gets some of it, or adds to it, has waited for that.
     from_backing: HashSet<u32>,
     /// Where the slots begin on the cache device, in bytes.
@@ -124,6 +130,8 @@ impl Driver {
             clocked: Clocked::default(),
             guests: Regions::default(),
             stages: Regions::default(),
+            detours: HashMap::new(),
+            scratch: Vec::new(),
             from_backing: HashSet::new(),
             replies: VecDeque::new(),
             frozen: VecDeque::new(),
@@ -137,8 +145,9 @@ impl Driver {
 
     /// A guest asks. What cannot be asked is refused here; the engine checks the rest.
     #[inline]
-    pub fn submit(&mut self, lane: &mut Lane, asked: GuestRequest, buffer: Option<Buffer>, cookie: u64) {
-        if let Err(error) = self.check(&asked, buffer.as_deref().map(|bytes| bytes.len() as u64)) {
+    pub fn submit(&mut self, lane: &mut Lane, asked: GuestRequest, memory: Option<Held>, cookie: u64) {
+        if let Err(error) = self.check(&asked, memory.as_ref()) {
+            let buffer = memory.and_then(into_buffer);
             self.replies.push_back(Reply { cookie, result: Err(error), buffer });
             if let Some(volume) = self.volumes.get_mut(usize::from(asked.volume.0)) {
                 volume.requests.ended(asked.kind, 0, true);
@@ -146,7 +155,7 @@ impl Driver {
             return;
         }
         if self.volumes[usize::from(asked.volume.0)].frozen && volumes::changes(asked.kind) {
-            return self.frozen.push_back(volumes::Frozen { asked, buffer, cookie });
+            return self.frozen.push_back(volumes::Frozen { asked, memory, cookie });
         }
         let GuestRequest { volume, kind, offset, len, fua } = asked;
         let bytes = if kind == RequestKind::Flush { 0 } else { len };
@@ -154,19 +163,20 @@ impl Driver {
         let flight =
             Flight { cookie, started_ns, bytes, volume, kind, missed: false, asked: Kind::default() };
         let id = self.requests.insert(flight) as u32;
-        self.guests.put(id, buffer);
+        self.guests.put(id, memory);
         let taken_for = self.engine.submit(Request { id: RequestId(id), volume, kind, offset, len, fua });
         self.requests[id as usize].asked = taken_for;
         self.monitor.record(self.volumes[volume.0 as usize].tenant, &asked, taken_for, self.now_ns);
         self.act(lane);
     }
 
-    fn check(&self, asked: &GuestRequest, memory: Option<u64>) -> Result<(), IoError> {
+    fn check(&self, asked: &GuestRequest, memory: Option<&Held>) -> Result<(), IoError> {
         let volume = self.volumes.get(asked.volume.0 as usize).ok_or(IoError::Invalid)?;
         let moves_data = matches!(asked.kind, RequestKind::Read | RequestKind::Write);
         let aligned = (asked.offset | asked.len).is_multiple_of(u64::from(volume.info.min_block));
         if asked.kind != RequestKind::Flush && !aligned
-            || moves_data && memory.is_none_or(|bytes| bytes < asked.len)
+            || moves_data && memory.is_none_or(|memory| memory.bytes() < asked.len)
+            || asked.kind != RequestKind::Read && matches!(memory, Some(Held::Lent(_)))
         {
             return Err(IoError::Invalid);
         }
@@ -222,8 +232,11 @@ impl Driver {
         };
         match command {
             Some(command) if device < self.devices.len() => {
-                let offset = command.offset + shift;
-                self.run(lane, device, Command { offset, ..command });
+                let command = Command { offset: command.offset + shift, ..command };
+                match command.lent.is_some() && !matches!(self.devices[device], Device::File(_)) {
+                    true => self.detour(lane, device, command),
+                    false => self.run(lane, device, command),
+                }
             }
             _ => self.refuse(op, device),
         }
@@ -241,9 +254,13 @@ impl Driver {
         fua: bool,
     ) -> Option<Command> {
         let (regions, class, index) = self.regions(buf.owner);
-        let memory = regions.memory(index, buf.offset, len)?;
+        let (memory, is_lent) = regions.place(index, buf.offset, len)?;
+        if is_lent && kind != CommandKind::Read {
+            return None;
+        }
         ticket.hold = regions.hold(class, index);
-        Some(Command { ticket: *ticket, kind, offset, len: u64::from(len), memory, fua })
+        let lent = is_lent.then_some(buf.offset);
+        Some(Command { ticket: *ticket, kind, offset, len: u64::from(len), memory, lent, fua })
     }
 
     #[inline]
@@ -280,7 +297,13 @@ impl Driver {
         let ticket = Ticket { op: Some(op.id), hold: None, started_ns: self.now_ns };
         let device = if device < self.devices.len() { device } else { CACHE };
         self.stats[device].in_flight += 1;
-        self.ended.push_back(Ended { device, ticket, kind: kind_of(&op.kind), result: Err(IoError::Io) });
+        self.ended.push_back(Ended {
+            device,
+            ticket,
+            kind: kind_of(&op.kind),
+            result: Err(IoError::Io),
+            again: None,
+        });
     }
 
     /// The ring finished a call on a file.
@@ -335,9 +358,14 @@ impl Driver {
     /// A device operation has ended: release its memory and tell the engine.
     #[inline]
     fn end(&mut self, lane: &mut Lane, ended: Ended) {
-        let Ended { device, ticket, kind, result } = ended;
+        let Ended { device, ticket, kind, result, again } = ended;
+        if let Some(command) = again {
+            self.stats[device].in_flight -= 1;
+            return self.detour(lane, device, *command);
+        }
         // While the memory is still held.
         let sums = ticket.op.map_or(Vec::new(), |op| self.sums_of(op, result));
+        self.end_detour(&ticket, result);
         if let Some(hold) = ticket.hold {
             match hold.class {
                 RegionClass::Guest => self.guests.release(hold),
@@ -411,7 +439,13 @@ impl Driver {
             self.clocked.answered(volume.tenant, &flight);
         }
         let reply = match self.guests.take(request.0) {
-            Ok(buffer) => Reply { cookie, result, buffer },
+            Ok(memory) => {
+                if let (Err(_), Some(Held::Lent(loan))) = (result, &memory) {
+                    // A device may have written there what is not the guest's.
+                    loan.clear();
+                }
+                Reply { cookie, result, buffer: memory.and_then(into_buffer) }
+            }
             Err(_) => {
                 tracing::error!(
                     ?request,
@@ -428,7 +462,13 @@ impl Driver {
             let (regions, _, index) = driver.regions(buf.owner);
             regions.memory(index, buf.offset, len)
         };
-        let (Some(source), Some(target)) = (memory(self, from), memory(self, to)) else {
+        let source = memory(self, from);
+        if let Some(source) = source
+            && self.copy_to_lent(source, to, len)
+        {
+            return self.note_copy(from.owner, to.owner);
+        }
+        let (Some(source), Some(target)) = (source, memory(self, to)) else {
             tracing::error!(?from, ?to, len, "BUG: the engine copies memory that is not there");
             return;
         };
@@ -447,14 +487,13 @@ impl Driver {
         if buffer.is_none() {
             tracing::error!(bytes, "out of memory for a staging buffer: its operations fail");
         }
-        self.stages.put(stage.0, buffer);
+        self.stages.put(stage.0, buffer.map(Held::Own));
     }
 
     fn free_stage(&mut self, stage: StageId) {
         self.from_backing.remove(&stage.0);
         match self.stages.take(stage.0) {
-            Ok(Some(buffer)) => self.pool.give(buffer),
-            Ok(None) => {}
+            Ok(memory) => memory.and_then(into_buffer).into_iter().for_each(|buffer| self.pool.give(buffer)),
             Err(_) => {
                 tracing::error!(?stage, "BUG: the engine freed memory that a device uses; it is leaked")
             }
@@ -535,6 +574,14 @@ impl Driver {
     }
 }
 
+/// What is not the reactor's goes back to whoever has lent it.
+fn into_buffer(memory: Held) -> Option<Buffer> {
+    match memory {
+        Held::Own(buffer) => Some(buffer),
+        Held::Lent(_) => None,
+    }
+}
+
 /// As devices count it.
 fn kind_of(kind: &OpKind) -> CommandKind {
     match *kind {
@@ -547,7 +594,7 @@ fn kind_of(kind: &OpKind) -> CommandKind {
 }
 
 fn without_memory(ticket: Ticket, kind: CommandKind, offset: u64, len: u64, fua: bool) -> Command {
-    Command { ticket, kind, offset, len, memory: std::ptr::null_mut(), fua }
+    Command { ticket, kind, offset, len, memory: Place::NONE, lent: None, fua }
 }
 
 #[cfg(test)]
@@ -558,7 +605,7 @@ mod tests {
     use larder_engine::{EngineConfig, OpId, WritePolicy};
 
     /// A driver with a cache and one backing, both in memory.
-    fn driver(lane: &mut Lane) -> Driver {
+    pub(super) fn driver(lane: &mut Lane) -> Driver {
         let config = EngineConfig { block_bytes: 4096, cache_align: 512, cache_blocks: 16 };
         let mut engine = Engine::new(config, Box::new(SharedPool::new(16)));
         let tenant = engine.add_tenant(16, WritePolicy::WriteThrough);

@@ -5,7 +5,7 @@
 //! mailbox ([`Handle`]), and cache slots move between reactors through the [`SharedPool`] in batches.
 //!
 //! Memory under I/O has one owner: the operation's slot, or a region that counts the operations on it. It cannot go, or go to
-//! somebody else, before the kernel is done with it. [`sim`] has simulated devices for tests of the engine.
+//! somebody else, before the kernel is done with it; what a frontend lends ([`Loan`]) stays where it is until then. [`sim`] has simulated devices for tests of the engine.
 
 mod backing;
 mod buffer;
@@ -22,6 +22,7 @@ mod histogram;
 mod identity;
 mod inherited;
 mod lane;
+mod loan;
 mod mailbox;
 mod memory;
 mod monitor;
@@ -51,6 +52,7 @@ pub use frontend::{Event, Extent, Frontend, GuestRequest, VolumeInfo};
 pub use histogram::Histogram;
 pub use identity::backing_of;
 pub use inherited::inherited_descriptors;
+pub use loan::{Lender, Loan};
 pub use mailbox::{
     AttachError, DrainCommand, Handle, HandleError, Inbox, NewTenant, NewVolume, Told, VolumeError, mailbox,
 };

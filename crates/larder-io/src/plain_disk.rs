@@ -8,6 +8,7 @@ use crate::backing::{Backing, Device};
 use crate::buffer::{Buffer, BufferPool};
 use crate::command::{Command, CommandKind, Ended, Ticket};
 use crate::lane::{Lane, Operation};
+use crate::loan::Place;
 use crate::mailbox::Waker;
 use crate::ring::Completion;
 use larder_engine::{IoError, OpId, RequestKind};
@@ -139,9 +140,12 @@ impl PlainDisk {
         let kind = command_kind(kind);
         if is_good {
             let (offset, len) = if kind == CommandKind::Flush { (0, 0) } else { (offset, len) };
-            ended.extend(device.start(Command { ticket, kind, offset, len, memory, fua: false }, lane));
+            ended.extend(device.start(
+                Command { ticket, kind, offset, len, memory: Place::One(memory), lent: None, fua: false },
+                lane,
+            ));
         } else {
-            ended.push_back(Ended { device: 0, ticket, kind, result: Err(IoError::Invalid) });
+            ended.push_back(Ended { device: 0, ticket, kind, result: Err(IoError::Invalid), again: None });
         }
     }
 

@@ -94,6 +94,8 @@ pub struct Plan {
     pub limited: bool,
     /// Slots beside those of the blocks that tenants may hold where they lend.
     pub spare_slots: u32,
+    /// Guests change their memory while it is read into.
+    pub meddling: bool,
     /// A bug to be found.
     pub planted: Option<Planted>,
 }
@@ -155,6 +157,7 @@ impl Plan {
             sharing,
             limited,
             spare_slots,
+            meddling: Rng::new(seed ^ 0x6d65_6464).below(4) == 0,
             planted: None,
         }
     }

@@ -85,7 +85,10 @@ impl World {
             cache: FaultModel { power_cuts: true, ..plan.cache.clone() },
             take_max: usize::MAX,
         };
-        let host = SimHost::with_metadata(config, &layout);
+        let mut host = SimHost::with_metadata(config, &layout);
+        if plan.meddling {
+            host.let_guests_meddle(plan.seed);
+        }
         let mut world = Self {
             layout,
             host,

@@ -3,6 +3,7 @@
 use super::chain::{BrokenChain, Chain, Segment, gather, scatter};
 use super::channel::Channel;
 use super::fault::was_hurt;
+use super::lend::{lend, note_written};
 use super::limits::{AHEAD, BYTES_PER_DEVICE, IDLE_TURNS, QUEUES_MAX, REQUESTS_PER_TURN};
 use super::memory::Snapshot;
 use super::request::{Asked, ID_BYTES, Parsed, Status, parse};
@@ -100,6 +101,8 @@ pub(super) struct InFlight {
     status: GuestAddress,
     /// Where the data of a read goes.
     data: Vec<Segment>,
+    /// Devices write it there.
+    lent: bool,
     /// Of data.
     bytes: usize,
     /// As it was when the request came.
@@ -389,7 +392,8 @@ impl Device {
     ) -> Result<Step, Broken> {
         let moves_data = matches!(kind, RequestKind::Read | RequestKind::Write);
         let bytes = if moves_data { len as usize } else { 0 };
-        let buffer = match (moves_data, self.requests) {
+        let loan = if kind == RequestKind::Read { lend(&place.memory, &chain.writable) } else { None };
+        let buffer = match (moves_data && loan.is_none(), self.requests) {
             (false, _) => None,
             // One request finds memory in any case, and the others wait for its end if they have to.
             (true, 0) => match cx.buffer_beyond(bytes) {
@@ -418,12 +422,24 @@ impl Device {
         }
         self.requests += 1;
         self.bytes += bytes;
-        let in_flight =
-            InFlight { device: self.index, ring: number, head: head.index, status, data, bytes, memory };
+        let in_flight = InFlight {
+            device: self.index,
+            ring: number,
+            head: head.index,
+            status,
+            data,
+            lent: loan.is_some(),
+            bytes,
+            memory,
+        };
         let cookie = shared.requests.insert(in_flight) as u64 | VHOST;
         // What a killed daemon had only noted in its memory would be lost under a guest that goes on.
         let fua = self.writes_through || cx.is_written_back(self.volume);
-        cx.submit(GuestRequest { volume: self.volume, kind, offset, len, fua }, buffer, cookie);
+        let request = GuestRequest { volume: self.volume, kind, offset, len, fua };
+        match loan {
+            Some(loan) => cx.submit_lent(request, loan, cookie),
+            None => cx.submit(request, buffer, cookie),
+        }
         Ok(Step::Begun)
     }
 
@@ -436,13 +452,21 @@ impl Device {
         result: Result<(), IoError>,
         buffer: Option<Buffer>,
     ) {
-        let InFlight { ring: number, head, status, mut data, bytes, memory, .. } = request;
+        let InFlight { ring: number, head, status, mut data, lent, bytes, memory, .. } = request;
         self.requests -= 1;
         self.bytes -= bytes;
         let alive = self.ring(number).is_some_and(|ring| ring.phase != Phase::Dead);
         let mut ending = Status::from(result);
         let mut written = 1;
-        if let (true, Ok(()), Some(buffer)) = (alive, result, &buffer)
+        if lent {
+            note_written(&memory, &data);
+            if memory.is_hurt() {
+                self.hurt.set(alive || self.hurt.get());
+                ending = Status::Failed;
+            } else if result.is_ok() {
+                written += bytes as u32;
+            }
+        } else if let (true, Ok(()), Some(buffer)) = (alive, result, &buffer)
             && !data.is_empty()
         {
             match scatter(&memory, &data, buffer) {

@@ -1,8 +1,8 @@
 //! The guest's memory, as the hypervisor shares it, and where in it the queues are.
 //!
 //! Regions come as descriptors to be mapped. What works on one snapshot of the memory keeps that mapped until it is done, whatever
-//! the hypervisor takes away meanwhile. Guest memory is only ever copied from or to, never borrowed: it changes under our
-//! eyes.
+//! the hypervisor takes away meanwhile. Guest memory is only ever copied from or to, or lent to devices
+//! (`lend.rs`), and nobody has references to it: it changes under our eyes.
 
 use super::dirty::{DirtyLog, Watched};
 use super::fault::Guard;
@@ -11,6 +11,7 @@ use super::view::Memory;
 use std::fs::File;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use vhost::vhost_user::message::VhostUserMemoryRegion;
 use vhost::vhost_user::{Error, Result};
 use vm_memory::{GuestAddress, GuestRegionMmap};
@@ -21,6 +22,24 @@ pub(super) struct Snapshot {
     memory: Memory,
     /// Behind the mappings, so that they go first.
     guards: Vec<Arc<Guard>>,
+    /// Some of it was gone when it was copied on behalf of a request.
+    hurt: AtomicBool,
+}
+
+impl Snapshot {
+    fn new(memory: Memory, guards: Vec<Arc<Guard>>) -> Self {
+        Self { memory, guards, hurt: AtomicBool::new(false) }
+    }
+
+    /// Some of it was gone.
+    pub fn note_hurt(&self) {
+        self.hurt.store(true, Ordering::Relaxed);
+    }
+
+    /// True where some of it was gone when a request of this snapshot was executed.
+    pub fn is_hurt(&self) -> bool {
+        self.hurt.load(Ordering::Relaxed)
+    }
 }
 
 impl Deref for Snapshot {
@@ -85,7 +104,7 @@ impl GuestRam {
         let mapped = GuestRegionMmap::new(mapping, GuestAddress(name.guest)).ok_or(Error::InvalidParam)?;
         let memory = self.now.with(mapped).map_err(|_| Error::InvalidParam)?;
         let guards = self.now.guards.iter().cloned().chain([Arc::new(guard)]).collect();
-        self.now = Arc::new(Snapshot { memory, guards });
+        self.now = Arc::new(Snapshot::new(memory, guards));
         self.names.push(name);
         Ok(())
     }
@@ -97,7 +116,7 @@ impl GuestRam {
         let memory = self.now.without(GuestAddress(gone.guest), gone.len).map_err(|_| Error::InvalidParam)?;
         let mut guards = self.now.guards.clone();
         guards.remove(place);
-        self.now = Arc::new(Snapshot { memory, guards });
+        self.now = Arc::new(Snapshot::new(memory, guards));
         self.names.remove(place);
         Ok(())
     }

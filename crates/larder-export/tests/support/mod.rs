@@ -10,7 +10,8 @@ use larder_export::nbd::{Export, ExportTable, NbdFrontend};
 use larder_export::vhost::{VhostFrontend, VhostVolume};
 use larder_export::{ExportCommand, Exports, ListenAddress, Listener, Users, bind};
 use larder_io::{
-    Backing, CachePlan, CacheSpec, Handle, ReactorBuilder, ReactorConfig, ReactorThread, SharedPool, mailbox,
+    Backing, CachePlan, CacheSpec, Handle, ReactorBuilder, ReactorConfig, ReactorSnapshot, ReactorThread,
+    SharedPool, mailbox,
 };
 use larder_nbd::client::{self, Connected};
 use larder_nbd::{Command, Request};
@@ -102,6 +103,11 @@ impl Server {
         let stream = TcpStream::connect(self.tcp).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Client::negotiate(stream, export)
+    }
+
+    /// A reactor as it is now.
+    pub fn snapshot(&self, reactor: usize) -> ReactorSnapshot {
+        self.handles[reactor].snapshot().unwrap().recv_timeout(PATIENCE).unwrap()
     }
 
     /// Tell the reactors to stop, without waiting.

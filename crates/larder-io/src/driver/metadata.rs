@@ -29,6 +29,11 @@ impl Driver {
         else {
             return Vec::new();
         };
+        if result.is_ok()
+            && let Some(sums) = self.sums_of_lent(op.0, sums, buf)
+        {
+            return sums;
+        }
         let (regions, _, index) = self.regions(buf.owner);
         let Some(memory) = regions.memory(index, buf.offset, sums.bytes()).filter(|_| result.is_ok()) else {
             return Vec::new();
@@ -54,6 +59,7 @@ mod tests {
     use super::*;
     use crate::file::FileDevice;
     use crate::frontend::{GuestRequest, VolumeInfo};
+    use crate::memory::Held;
     use crate::monitor::Monitor;
     use crate::{BufferPool, SharedPool};
     use larder_engine::format::{
@@ -121,7 +127,7 @@ mod tests {
         let mut buffer = driver.pool.take(8192).unwrap();
         buffer.fill(fill);
         let asked = GuestRequest { volume: VolumeId(0), kind, offset: 4096, len: 8192, fua: false };
-        driver.submit(lane, asked, Some(buffer), 7);
+        driver.submit(lane, asked, Some(Held::Own(buffer)), 7);
         run(driver, lane);
         let reply = driver.next_reply().expect("it has ended");
         assert_eq!(reply.result, Ok(()));

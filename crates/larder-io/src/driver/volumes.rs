@@ -1,11 +1,12 @@
 //! What is done to one volume while the reactor works: it comes and goes, has another size, and what would change it waits.
 
 use super::{Device, Driver, Volume};
+use crate::Backing;
 use crate::frontend::{GuestRequest, VolumeInfo};
 use crate::lane::Lane;
 use crate::mailbox::{NewVolume, VolumeError, Waker};
+use crate::memory::Held;
 use crate::stats::{DeviceStats, Sampler};
-use crate::{Backing, Buffer};
 use larder_engine::format;
 use larder_engine::{RequestKind, VolumeId};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 /// A request that waits until its volume is thawed.
 pub(super) struct Frozen {
     pub asked: GuestRequest,
-    pub buffer: Option<Buffer>,
+    pub memory: Option<Held>,
     pub cookie: u64,
 }
 
@@ -121,9 +122,9 @@ impl Driver {
     /// Go on with what waited.
     pub fn thaw(&mut self, lane: &mut Lane, volume: VolumeId) {
         self.volumes[usize::from(volume.0)].frozen = false;
-        for Frozen { asked, buffer, cookie } in std::mem::take(&mut self.frozen) {
+        for Frozen { asked, memory, cookie } in std::mem::take(&mut self.frozen) {
             // Those of other volumes come back here.
-            self.submit(lane, asked, buffer, cookie);
+            self.submit(lane, asked, memory, cookie);
         }
         self.act(lane);
     }

@@ -4,6 +4,7 @@
 //! do is a success; zeroes that it cannot make by itself are written.
 
 use crate::command::{Command, CommandKind};
+use crate::loan::Place;
 use io_uring::squeue::Entry;
 use io_uring::{opcode, types};
 use larder_engine::IoError;
@@ -84,7 +85,12 @@ impl FileOperation {
         let memory = self.memory();
         let fallocate = |mode| opcode::Fallocate::new(fd, self.left).offset(self.offset).mode(mode).build();
         match self.step {
-            Step::Read => opcode::Read::new(fd, memory, self.chunk()).offset(self.offset).build(),
+            Step::Read => match &self.command.memory {
+                Place::One(_) => opcode::Read::new(fd, memory, self.chunk()).offset(self.offset).build(),
+                Place::Many(pieces) => {
+                    opcode::Readv::new(fd, pieces.as_ptr(), pieces.len() as u32).offset(self.offset).build()
+                }
+            },
             Step::Write => opcode::Write::new(fd, memory, self.chunk())
                 .offset(self.offset)
                 .rw_flags(self.write_flags())
@@ -106,7 +112,10 @@ impl FileOperation {
         // SAFETY: the caller vouches for the memory; `chunk` stays inside it.
         let result = unsafe {
             match self.step {
-                Step::Read => libc::pread(fd, part.iov_base, part.iov_len, offset),
+                Step::Read => match &self.command.memory {
+                    Place::One(_) => libc::pread(fd, part.iov_base, part.iov_len, offset),
+                    Place::Many(pieces) => libc::preadv(fd, pieces.as_ptr(), pieces.len() as i32, offset),
+                },
                 Step::Write if self.command.fua => libc::pwritev2(fd, &part, 1, offset, libc::RWF_DSYNC),
                 Step::Write | Step::WriteZeroes => libc::pwrite(fd, part.iov_base, part.iov_len, offset),
                 Step::Sync => libc::fdatasync(fd) as isize,
@@ -143,11 +152,31 @@ impl FileOperation {
         }
         self.offset += bytes;
         self.left -= bytes;
+        if self.left > 0 {
+            self.skip_pieces(bytes as usize);
+        }
         match self.left {
             0 if self.step == Step::WriteZeroes => self.zeroed(),
             0 => Progress::Done(Ok(())),
             _ => Progress::Again,
         }
+    }
+
+    /// So many bytes are where they belong, and some are left.
+    fn skip_pieces(&mut self, bytes: usize) {
+        let Place::Many(pieces) = &mut self.command.memory else { return };
+        let mut skip = bytes;
+        let done = pieces.iter().take_while(|piece| {
+            let whole = piece.iov_len <= skip;
+            skip -= if whole { piece.iov_len } else { 0 };
+            whole
+        });
+        let mut left = pieces[done.count()..].to_vec();
+        if let Some(first) = left.first_mut() {
+            first.iov_base = first.iov_base.wrapping_byte_add(skip);
+            first.iov_len -= skip;
+        }
+        *pieces = left.into();
     }
 
     /// The zeroes are there; with FUA they also have to be durable.
@@ -184,7 +213,7 @@ impl FileOperation {
         match self.step {
             // Only ever read from: the kernel takes the zeroes from here.
             Step::WriteZeroes => ZEROES.0.as_ptr().cast_mut(),
-            _ => self.command.memory.wrapping_add((self.command.len - self.left) as usize),
+            _ => self.command.memory.at((self.command.len - self.left) as usize),
         }
     }
 
@@ -235,6 +264,22 @@ mod tests {
         assert_eq!(read.advance(1000, 512, &mut Lacks::default()), Progress::Again);
         assert_eq!((read.offset, read.left), (4096 + 512, 8192 - 512));
         assert_eq!(read.advance(8192 - 512, 512, &mut Lacks::default()), Progress::Done(Ok(())));
+    }
+
+    #[test]
+    fn a_short_read_continues_within_its_pieces() {
+        let mut memory = [0_u8; 4096];
+        let mut piece =
+            |at: usize, len| libc::iovec { iov_base: memory[at..].as_mut_ptr().cast(), iov_len: len };
+        let pieces = [piece(0, 1024), piece(2048, 512), piece(3072, 512)];
+        let [_, second, third] = [0, 1, 2].map(|n: usize| pieces[n].iov_base);
+        let mut read = operation(CommandKind::Read, 2048, false);
+        read.command.memory = Place::Many(pieces.into());
+        assert_eq!(read.advance(1024 + 256, 256, &mut Lacks::default()), Progress::Again);
+        let Place::Many(left) = &read.command.memory else { panic!("two are left") };
+        let left: Vec<_> = left.iter().map(|piece| (piece.iov_base, piece.iov_len)).collect();
+        assert_eq!(left, [(second.wrapping_byte_add(256), 256), (third, 512)]);
+        assert_eq!(read.advance(768, 256, &mut Lacks::default()), Progress::Done(Ok(())));
     }
 
     #[test]

@@ -120,11 +120,15 @@ impl FileRunner {
     }
 
     fn ended(&mut self, command: Command, result: Result<(), Failure>) -> Ended {
-        if let Err(failure) = result {
-            self.report(&command, failure);
+        let Command { ticket, kind, lent, .. } = command;
+        let mut ended =
+            Ended { device: self.index, ticket, kind, result: result.map_err(|f| f.error), again: None };
+        match result {
+            Ok(()) => {}
+            Err(_) if lent.is_some() => ended.again = Some(Box::new(command)),
+            Err(failure) => self.report(&command, failure),
         }
-        let Command { ticket, kind, .. } = command;
-        Ended { device: self.index, ticket, kind, result: result.map_err(|failure| failure.error) }
+        ended
     }
 
     fn report(&mut self, command: &Command, failure: Failure) {
@@ -144,6 +148,7 @@ mod tests {
     use super::*;
     use crate::Buffer;
     use crate::command::test_command;
+    use crate::loan::Place;
     use std::path::Path;
     use std::time::Duration;
 
@@ -192,7 +197,11 @@ mod tests {
             fua: bool,
         ) -> Result<(), IoError> {
             let memory = buffer.as_raw();
-            let command = Command { memory, fua, ..test_command(kind, offset, buffer.len() as u64) };
+            let command = Command {
+                memory: Place::One(memory),
+                fua,
+                ..test_command(kind, offset, buffer.len() as u64)
+            };
             let ended = self.runner.start(command, &mut self.lane);
             ended.unwrap_or_else(|| self.finish()).result
         }
@@ -255,7 +264,9 @@ mod tests {
         for _ in 0..count {
             let command = test_command(CommandKind::Write, 0, 512);
             assert!(
-                rig.runner.start(Command { memory: buffer.as_raw(), ..command }, &mut rig.lane).is_none()
+                rig.runner
+                    .start(Command { memory: Place::One(buffer.as_raw()), ..command }, &mut rig.lane)
+                    .is_none()
             );
         }
         assert_eq!((rig.runner.in_flight, rig.runner.waiting.len()), (IN_FLIGHT_MAX, 50));

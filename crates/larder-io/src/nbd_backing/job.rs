@@ -148,7 +148,7 @@ impl Job {
         self.left -= u64::from(length);
         self.open += 1;
         let memory = match (self.command.kind, self.form) {
-            (CommandKind::Read | CommandKind::Write, _) => self.command.memory.wrapping_add(at as usize),
+            (CommandKind::Read | CommandKind::Write, _) => self.command.memory.at(at as usize),
             // Only ever read from.
             (_, nbd::Command::Write) => ZEROES.as_ptr().cast_mut(),
             _ => std::ptr::null_mut(),

@@ -187,7 +187,13 @@ impl NbdRunner {
             self.report(&command, "writes before the connection broke may be lost");
             return Some(self.ended(command, Err(IoError::Io)));
         }
-        let done = Ended { device: self.index, ticket: command.ticket, kind: command.kind, result: Ok(()) };
+        let done = Ended {
+            device: self.index,
+            ticket: command.ticket,
+            kind: command.kind,
+            result: Ok(()),
+            again: None,
+        };
         let Some(job) = Job::new(command, self.server) else { return Some(done) };
         let key = self.jobs.insert(job);
         self.enqueue(key);
@@ -479,7 +485,7 @@ impl NbdRunner {
     }
 
     fn ended(&self, command: Command, result: Result<(), IoError>) -> Ended {
-        Ended { device: self.index, ticket: command.ticket, kind: command.kind, result }
+        Ended { device: self.index, ticket: command.ticket, kind: command.kind, result, again: None }
     }
 
     /// The connection is of no further use.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::command::test_command;
 use crate::lane::Operation;
+use crate::loan::Place;
 use crate::nbd_backing::fake_server::{FLUSH, FLUSHES, FakeServer, Greeting, Peer, READ, WRITE};
 use crate::nbd_backing::outage::BACKOFF_MIN;
 use std::sync::{Mutex, mpsc};
@@ -32,8 +33,10 @@ impl Bench {
 
     fn start(&mut self, kind: CommandKind, offset: u64, data: &[u8]) {
         let mut memory: Box<[u8]> = data.into();
-        let command =
-            Command { memory: memory.as_mut_ptr(), ..test_command(kind, offset, data.len() as u64) };
+        let command = Command {
+            memory: Place::One(memory.as_mut_ptr()),
+            ..test_command(kind, offset, data.len() as u64)
+        };
         self.memory.push(memory);
         self.ended.extend(self.runner.start(command));
     }

@@ -90,6 +90,8 @@ pub struct SimHost {
     pub(super) failures: Vec<Failure>,
     pub(super) digest: Digest,
     now: u64,
+    /// Where guests change their memory while it is read into, the dice for that.
+    meddling: Option<Rng>,
 }
 
 impl SimHost {
@@ -117,7 +119,13 @@ impl SimHost {
             failures: Vec::new(),
             digest: Digest::default(),
             now: 0,
+            meddling: None,
         }
+    }
+
+    /// From here on guests may change their memory while blocks with checksums are read into it, as those can that share it with the host.
+    pub fn let_guests_meddle(&mut self, seed: u64) {
+        self.meddling = Some(Rng::new(seed));
     }
 
     /// The engine, to be looked at.
@@ -336,8 +344,16 @@ impl SimHost {
     /// End an operation now.
     pub fn finish(&mut self, id: OpId) {
         let op = self.ops.remove(&id).unwrap_or_else(|| panic!("{id:?} is not in flight")).op;
-        let Self { cache, backings, memory, .. } = self;
+        let Self { cache, backings, memory, meddling, .. } = self;
         let result = device_mut(cache, backings, op.target).finish(id, memory);
+        if let (Some(rng), Some(sums), Ok(())) = (meddling, op.sums, result)
+            && let OpKind::Read { buf, .. } = op.kind
+            && matches!(buf.owner, BufOwner::Guest(_))
+            && rng.below(4) == 0
+        {
+            let at = rng.below(u64::from(sums.bytes())) as usize;
+            memory.write(buf, sums.bytes())[at] ^= 1;
+        }
         let sums: Vec<u32> = match (op.sums, memory_of(&op.kind)) {
             (Some(sums), Some((buf, _))) if result.is_ok() => {
                 sums.of(memory.read(buf, sums.bytes())).collect()

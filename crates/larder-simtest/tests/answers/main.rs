@@ -16,7 +16,7 @@ mod slow;
 mod support;
 mod yields;
 
-use larder_engine::{OpenError, Planted, RequestKind, SECTOR_BYTES};
+use larder_engine::{OpenError, Planted, RequestKind, SECTOR_BYTES, WritePolicy};
 use larder_io::sim::{FaultKind, SharedSlots, ask};
 use larder_simtest::{Plan, World};
 use support::{BLOCK, VOLUME, plan, tend};
@@ -146,6 +146,25 @@ fn a_merge_verifies_what_it_keeps() {
     world.submit(ask::write(VOLUME, 0, 512));
     world.read_everything();
     assert_eq!(world.stats(0).checksum_errors, 1);
+}
+
+/// Guests may change the memory that a block is read to before its checksum is compared. That says nothing of the block.
+#[test]
+fn a_guest_cannot_spoil_a_block_by_changing_its_own_memory() {
+    for policy in [WritePolicy::WriteBack, WritePolicy::WriteThrough] {
+        let mut plan = Plan { meddling: true, holds_back: policy == WritePolicy::WriteBack, ..plan(8) };
+        plan.tenants[0].policy = policy;
+        let mut world = World::new(plan);
+        world.submit(ask::write(VOLUME, 0, 8 * BLOCK));
+        world.settle();
+        for _ in 0..20 {
+            (0..8).for_each(|block| world.submit(ask::read(VOLUME, block * BLOCK, BLOCK)));
+            world.settle();
+        }
+        let stats = world.stats(0);
+        assert_eq!((stats.checksum_errors, stats.read_hits, stats.read_misses), (0, 160, 0), "{policy:?}");
+        assert_eq!(world.cached(), [8]);
+    }
 }
 
 #[test]

@@ -38,6 +38,7 @@ pub fn plan(blocks: u64) -> Plan {
         shares: false,
         sharing: Sharing::Off,
         limited: false,
+        meddling: false,
         planted: None,
     }
 }
