@@ -2,6 +2,7 @@
 # A small guest for tests, out of Debian's packages: nothing is installed, no network is needed beyond apt's.
 #   scripts/guest.sh build DIR            make DIR/vmlinux and DIR/base.cpio, where they are not there yet
 #   scripts/guest.sh build-ublk DIR       the same with a kernel that has ublk, and DIR/qemu: a QEMU that boots it (both from backports)
+#   scripts/guest.sh build-ublk-new DIR   likewise, with the newest kernel of Debian 13's backports: what 6.12 cannot do yet
 #   scripts/guest.sh build-caches DIR     the same with other caches of Linux (dm-cache, bcache), and nbd: for make bench-guest
 #   scripts/guest.sh build-boot DIR       the same without programs, to boot a system from a disk: for make test-systemd
 #   scripts/guest.sh build-boot-ublk DIR  likewise, with ublk
@@ -16,6 +17,8 @@ modules="virtio_pci virtio_blk ext4"
 # Of which release the kernel is, and options of apt's that know it.
 kernels='^linux-image-6\.1\.0-[0-9]+-cloud-amd64$'
 apt=""
+# Of which release's backports it is, where that is another than this host's.
+kernel_release=""
 
 # build DIR KIND
 build() {
@@ -32,6 +35,7 @@ build() {
     if [ "$kind" = ublk ]; then
         with_backports
         newer_qemu "$out/qemu"
+        [ -z "$kernel_release" ] || only_backports_of "$kernel_release"
     fi
     newest() {
         apt-cache $apt search --names-only "$kernels" | cut -d' ' -f1 | sort -V | tail -n 1
@@ -43,10 +47,22 @@ build() {
     fi
     [ -n "$package" ] || { echo "error: apt knows no kernel $kernels" >&2; exit 1; }
     echo "building a guest with $package in $out" >&2
-    (cd "$work" && apt-get $apt download -q "$package" >&2)
-    dpkg -x "$work"/*.deb "$work/kernel"
+    # From 6.19 on kernel and modules come in packages of their own.
+    more=""
+    for part in binary modules; do
+        of_it="linux-$part-${package#linux-image-}"
+        [ -z "$(apt-cache $apt search --names-only "^$(echo "$of_it" | sed 's/[.+]/\\&/g')$")" ] || more="$more $of_it"
+    done
+    (cd "$work" && apt-get $apt download -q "$package" $more >&2)
+    for file in "$work"/*.deb; do
+        dpkg -x "$file" "$work/kernel"
+    done
+    # Newer ones have all below /usr.
+    [ -d "$work/kernel/lib" ] || ln -s usr/lib "$work/kernel/lib"
     version=$(ls "$work/kernel/lib/modules")
-    unpack_kernel "$work/kernel/boot/vmlinuz-$version" "$out/vmlinux"
+    image="$work/kernel/boot/vmlinuz-$version"
+    [ -e "$image" ] || image="$work/kernel/lib/modules/$version/vmlinuz"
+    unpack_kernel "$image" "$out/vmlinux"
     depmod -b "$work/kernel" "$version"
 
     root="$work/root"
@@ -63,7 +79,9 @@ build() {
             *) cp "$file" "$target/" ;;
         esac
     done
-    cp "$work/kernel/lib/modules/$version/modules.builtin" "$work/kernel/lib/modules/$version/modules.order" "$target/"
+    for list in builtin order; do
+        cp "$work/kernel/lib/modules/$version/modules.$list" "$target/" 2>/dev/null || true
+    done
     depmod -b "$root" "$version"
     for program in $programs; do
         add_program "$root" "$program"
@@ -92,6 +110,13 @@ with_backports() {
     kernels='^linux-image-6\.12\.[0-9]+\+.*-cloud-amd64$'
     modules="$modules ublk_drv loop"
     programs="$programs mount umount"
+}
+
+# From here on ask for what this release's backports have alone.
+only_backports_of() {
+    echo "deb [signed-by=$key] $mirror $1-backports main" > "$state/sources/all.list"
+    apt-get $apt update -q >&2
+    kernels='^linux-image-[0-9.]+\+.*-cloud-amd64$'
 }
 
 # Debian 12's QEMU crashes kernels from 6.12 on in some boots: unpack a newer one, with what it needs, beside the system's.
@@ -193,6 +218,10 @@ PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 case "${1:-}" in
     build) build "$2" plain ;;
     build-ublk) build "$2" ublk ;;
+    build-ublk-new)
+        kernel_release=trixie
+        build "$2" ublk
+        ;;
     build-caches)
         programs="$programs dmsetup make-bcache nbd-client"
         modules="$modules dm-mod dm-cache dm-cache-smq bcache nbd"
@@ -209,5 +238,5 @@ case "${1:-}" in
         build "$2" ublk
         ;;
     initrd) shift; initrd "$@" ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -37,14 +37,22 @@ impl Guest {
 
     /// Start a machine without disks, whose kernel has ublk, and in which these programs of the host are.
     pub fn start_with_ublk(folder: &Path, name: &str, programs: &[&Path], job: &str) -> Self {
-        let parts = parts("guest-ublk", "build-ublk");
+        Self::start_without_disks(&parts("guest-ublk", "build-ublk"), folder, name, programs, job)
+    }
+
+    /// The same with the newest kernel that there is.
+    pub fn start_with_new_ublk(folder: &Path, name: &str, programs: &[&Path], job: &str) -> Self {
+        Self::start_without_disks(&parts("guest-ublk-new", "build-ublk-new"), folder, name, programs, job)
+    }
+
+    fn start_without_disks(parts: &Path, folder: &Path, name: &str, programs: &[&Path], job: &str) -> Self {
         let mut qemu = Command::new(parts.join("qemu/run"));
         qemu.args(["-accel", "tcg,thread=multi", "-M", "q35", "-cpu", "max", "-smp", "2"]).args([
             "-m",
             "1024",
             "-nodefaults",
         ]);
-        Self::boot(qemu, &parts, folder, name, job, programs)
+        Self::boot(qemu, parts, folder, name, job, programs)
     }
 
     fn boot(

@@ -184,6 +184,52 @@ fn a_block_device_outlives_killed_daemons() {
     assert!(console.contains("KILLS wt") && console.contains("KILLS wb"), "{console}");
 }
 
+/// A volume that grows under a file system at work, where the kernel can change the size of a device (from Linux 6.16 on).
+const GROWTH: &str = r#"
+size() { cat /sys/block/$(basename $(readlink /dev/larder/$1))/size; }
+truncate -s 96M disk.img
+truncate -s 16M other.img
+config wb
+start
+mkfs.ext4 -q /dev/larder/root || fail mkfs
+mkdir -p /mnt/root
+/sbin/mount /dev/larder/root /mnt/root || fail mount
+fio --name=data --directory=/mnt/root --size=16M --rw=randwrite --bs=4k --iodepth=16 --ioengine=libaio --direct=1 --fsync=16 \
+    --verify=crc32c --verify_backlog=64 > fio.log 2>&1 &
+fio=$!
+truncate -s 128M disk.img
+larder volume resize root --socket larder.sock 2> told || fail resize
+grep -q 'keeps its size' told && fail "the device is said to keep its size"
+[ "$(size root)" = 262144 ] || fail "the device has $(size root) sectors"
+kill -0 $fio || fail "fio was done before the device grew"
+wait $fio || { cat fio.log; fail fio; }
+resize2fs /dev/larder/root || fail resize2fs
+# More than the disk had.
+dd if=/dev/urandom of=/mnt/root/file bs=1M count=85 2> /dev/null || fail dd
+sync
+sum=$(md5sum < /mnt/root/file)
+
+kill -9 $pid
+start
+served_again root
+[ "$(size root)" = 262144 ] || fail "the next daemon's device has $(size root) sectors"
+echo 3 > /proc/sys/vm/drop_caches
+[ "$sum" = "$(md5sum < /mnt/root/file)" ] || fail "the file is another"
+umount /mnt/root || fail umount
+e2fsck -fn /dev/larder/root || fail e2fsck
+stop
+gone
+if dmesg | grep -i 'i/o error\|hung\|ext4-fs error'; then exit 5; fi
+"#;
+
+#[test]
+fn a_block_device_grows_with_its_volume() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let job = ["modprobe ublk_drv\ncd /tmp\n", FUNCTIONS, GROWTH].concat();
+    let (larder, resize) = (Path::new(env!("CARGO_BIN_EXE_larder")), Path::new("/usr/sbin/resize2fs"));
+    Guest::start_with_new_ublk(folder.path(), "growth", &[larder, resize], &job).succeeds();
+}
+
 #[test]
 fn without_ublk_all_else_goes_on() {
     if Path::new("/dev/ublk-control").exists() {
