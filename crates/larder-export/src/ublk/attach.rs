@@ -124,6 +124,8 @@ pub(super) struct Attached {
     pub file: File,
     /// An earlier daemon made it.
     pub found: bool,
+    /// The volume has more by now than it.
+    pub outgrown: bool,
 }
 
 /// The name of a device among the kernel's disks.
@@ -178,14 +180,8 @@ pub(super) fn attach(control: &mut Control, wanted: &Wanted) -> Result<Attached,
         }
         let params = control.params(id).unwrap_or_default();
         match judge(&info, &params, wanted) {
-            Verdict::Recover => return recover(control, &info),
-            Verdict::Outgrown if is_in_use(&disk_name(id)) => {
-                tracing::warn!(
-                    id,
-                    "the volume is larger by now: its block device keeps its size as long as it is in use"
-                );
-                return recover(control, &info);
-            }
+            Verdict::Recover => return recover(control, &info, false),
+            Verdict::Outgrown if is_in_use(&disk_name(id)) => return recover(control, &info, true),
             Verdict::Remove | Verdict::Outgrown => {}
             Verdict::Replace(change) if is_in_use(&disk_name(id)) => {
                 return Err(UblkError::Changed { id, change });
@@ -255,7 +251,7 @@ fn judge(info: &DeviceInfo, params: &Params, wanted: &Wanted) -> Verdict {
     }
 }
 
-fn recover(control: &mut Control, info: &DeviceInfo) -> Result<Attached, UblkError> {
+fn recover(control: &mut Control, info: &DeviceInfo, outgrown: bool) -> Result<Attached, UblkError> {
     let until = Instant::now() + PATIENCE;
     loop {
         match control.start_recovery(info.id) {
@@ -268,7 +264,7 @@ fn recover(control: &mut Control, info: &DeviceInfo) -> Result<Attached, UblkErr
         }
     }
     let file = open(info.id)?;
-    Ok(Attached { id: info.id, depth: info.depth, file, found: true })
+    Ok(Attached { id: info.id, depth: info.depth, file, found: true, outgrown })
 }
 
 fn create(control: &mut Control, wanted: &Wanted) -> Result<Attached, UblkError> {
@@ -287,7 +283,7 @@ fn create(control: &mut Control, wanted: &Wanted) -> Result<Attached, UblkError>
         .map_err(UblkError::command("describe a ublk device"))
         .and_then(|()| open(id));
     match prepared {
-        Ok(file) => Ok(Attached { id, depth, file, found: false }),
+        Ok(file) => Ok(Attached { id, depth, file, found: false, outgrown: false }),
         Err(error) => {
             // The first error is the one to tell.
             let _ = control.delete(id);

@@ -1,13 +1,13 @@
 //! The block devices of a reactor: every call of the reactor finds its device here, and what a device needs beside the reactor is begun here.
 
-use super::attach::{Attached, UblkError, Wanted, attach, disk_path, open_control};
+use super::attach::{Attached, UblkError, Wanted, attach, disk_path, open_control, resize};
 use super::detach::{End, detach, remove};
 use super::device::{Device, Phase, Place};
 use super::link;
 use super::mark::Mark;
 use super::state::{UblkPlace, UblkStanding, UblkState};
 use crate::front::ExportCommand;
-use larder_engine::{IoError, VolumeId};
+use larder_engine::{IoError, SECTOR_BYTES, VolumeId};
 use larder_io::{Buffer, Context, Event, Frontend, Handle, VolumeInfo};
 use std::fs::File;
 use std::io;
@@ -267,7 +267,7 @@ impl Way {
 /// What a device's first thread does.
 fn bring_up(way: &Way, name: &str, wanted: &Wanted) -> Result<(UblkPlace, bool), UblkError> {
     let mut control = open_control()?;
-    let Attached { id, depth, file, found } = attach(&mut control, wanted)?;
+    let Attached { id, depth, file, found, outgrown } = attach(&mut control, wanted)?;
     let served = way.ask(|answer| Told::Serve { file, id, depth, answer }, SERVE_WITHIN);
     let started = match served {
         Ok(Ok(())) if found => {
@@ -286,6 +286,14 @@ fn bring_up(way: &Way, name: &str, wanted: &Wanted) -> Result<(UblkPlace, bool),
             remove(&mut control, id, name);
         }
         return Err(error);
+    }
+    if outgrown && let Err(error) = resize(id, wanted.info.bytes / SECTOR_BYTES) {
+        tracing::warn!(
+            volume = name,
+            id,
+            %error,
+            "the volume is larger by now: its block device keeps its size as long as it is in use"
+        );
     }
     let device = disk_path(id);
     let link = match link::make(Path::new(link::LINKS), name, &device) {

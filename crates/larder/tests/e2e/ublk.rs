@@ -213,6 +213,13 @@ kill -9 $pid
 start
 served_again root
 [ "$(size root)" = 262144 ] || fail "the next daemon's device has $(size root) sectors"
+# Also while nobody serves it.
+kill -9 $pid
+truncate -s 160M disk.img
+start
+served_again root
+[ "$(size root)" = 327680 ] || fail "the device has $(size root) sectors"
+grep -q 'keeps its size' larder.log && fail "the device is said to keep its size"
 echo 3 > /proc/sys/vm/drop_caches
 [ "$sum" = "$(md5sum < /mnt/root/file)" ] || fail "the file is another"
 umount /mnt/root || fail umount
