@@ -210,6 +210,40 @@ fn data_pages_that_go_away_are_not_held_against_the_cache() {
     server.stop();
 }
 
+/// Where some of the memory is gone, zeroes are in place of all of it: they are not the guest's data.
+#[test]
+fn nothing_is_written_from_memory_of_which_some_is_gone() {
+    const WRITES: u64 = 38;
+    const PLACE: u64 = 48 << 20;
+    let server = Server::start_on(1, 1);
+    let socket = server.vhost_socket(0);
+    let was = vec![0x11; WRITES as usize * BLOCK];
+    let mut disk = Disk::connect(&socket, 1);
+    // What is read takes several parts, and so a while.
+    (0..40_u64).for_each(|n| disk.write_now(n << 20, &vec![0x33; 1 << 20]));
+    for round in 0..20_u64 {
+        disk.write_now(PLACE, &was);
+        drop(disk);
+        let mut victim = Disk::connect(&socket, 1);
+        victim.put(0, &[0x22; BLOCK]);
+        victim.cut(64 << 10);
+        victim.read(0, (round % 8) * (4 << 20), 1 << 20, 6 << 20);
+        for n in 0..WRITES {
+            victim.write(0, PLACE + n * BLOCK as u64, 0, BLOCK);
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_micros(30) {
+                std::hint::spin_loop();
+            }
+        }
+        drop(victim);
+        disk = Disk::connect(&socket, 1);
+        let now = disk.read_now(PLACE, was.len());
+        assert!(now.iter().all(|byte| *byte == 0x11 || *byte == 0x22), "round {round}");
+    }
+    drop(disk);
+    server.stop();
+}
+
 #[test]
 fn memory_that_goes_away_is_held_against_nobody_else() {
     let server = Server::start_on(1, 2);

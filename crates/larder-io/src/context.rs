@@ -201,6 +201,12 @@ impl Context {
         self.driver.submit(&mut self.lane, request, buffer.map(Held::Own), cookie);
     }
 
+    /// True where [`Context::submit_lent`] is for this volume.
+    #[inline]
+    pub fn may_borrow(&self, volume: VolumeId) -> bool {
+        self.driver.may_borrow(volume)
+    }
+
     /// As [`Context::submit`], for a read that fills memory which the frontend lends. That comes back when its lender is dropped; the reply has no
     /// buffer. After an error there are zeroes in it.
     #[inline]

@@ -233,9 +233,9 @@ impl Driver {
         match command {
             Some(command) if device < self.devices.len() => {
                 let command = Command { offset: command.offset + shift, ..command };
-                match command.lent.is_some() && !matches!(self.devices[device], Device::File(_)) {
-                    true => self.detour(lane, device, command),
-                    false => self.run(lane, device, command),
+                match command.lent.is_none() || self.may_go_straight(device, &command.ticket) {
+                    true => self.run(lane, device, command),
+                    false => self.detour(lane, device, command),
                 }
             }
             _ => self.refuse(op, device),

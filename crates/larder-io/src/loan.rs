@@ -14,6 +14,8 @@ const PIECES_MAX: usize = 128;
 pub trait Lender: Send + Sync + 'static {
     /// The reactor has read or written lent memory on this thread, rather than had a device do it.
     fn touched(&self);
+    /// False where nobody waits for it any more: then nothing more is written there than devices do that have begun.
+    fn is_wanted(&self) -> bool;
 }
 
 /// Pieces of memory, one behind the other, that a read fills.
@@ -57,8 +59,8 @@ unsafe impl Send for Loan {}
 unsafe impl Sync for Loan {}
 
 impl Loan {
-    /// Borrow these pieces: start and length in bytes. `None` where there is none, where there are many, or where one does not begin and end at a multiple of
-    /// [`BUFFER_ALIGN`], so that a device might refuse it.
+    /// Borrow these pieces: start and length in bytes. `None` where there is none, where there are many, where two are the same memory, or where one does not
+    /// begin and end at a multiple of [`BUFFER_ALIGN`], so that a device might refuse it.
     ///
     /// # Safety
     /// Each piece is mapped for reading and writing until the lender is dropped, also where what is behind it is gone and touching it is handled by the
@@ -82,12 +84,29 @@ impl Loan {
             }
         }
         let aligned = |piece: &Piece| (piece.start as usize | piece.len).is_multiple_of(BUFFER_ALIGN);
-        (loan.bytes > 0 && loan.pieces().all(aligned)).then_some(loan)
+        (loan.bytes > 0 && loan.pieces().all(aligned) && !loan.overlaps()).then_some(loan)
     }
 
     /// Bytes in all.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Some guests name a page several times whose bytes they do not want. No checksum would be right there.
+    fn overlaps(&self) -> bool {
+        if self.rest.is_empty() {
+            return false;
+        }
+        let mut runs: Vec<(usize, usize)> =
+            self.pieces().map(|piece| (piece.start as usize, piece.len)).collect();
+        runs.sort_unstable();
+        runs.windows(2).any(|pair| pair[0].0 + pair[0].1 > pair[1].0)
+    }
+
+    /// True until nobody waits for it any more.
+    #[inline]
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.lender.is_wanted()
     }
 
     /// These bytes, if all of them are in the loan.
@@ -100,18 +119,20 @@ impl Loan {
         if offset + len <= self.first.len {
             return Some(Place::One(self.first.start.wrapping_add(offset)));
         }
-        let parts: Vec<_> = self
-            .parts(offset, len)
-            .map(|Piece { start, len }| libc::iovec { iov_base: start.cast(), iov_len: len })
-            .collect();
+        let mut parts = Vec::with_capacity(self.rest.len() + 1);
+        let iovec = |Piece { start, len }| libc::iovec { iov_base: start.cast(), iov_len: len };
+        parts.extend(self.parts(offset, len).map(iovec));
         Some(match parts[..] {
             [only] => Place::One(only.iov_base.cast()),
             _ => Place::Many(parts.into()),
         })
     }
 
-    /// Copy to it, from this byte on as much as there is room for.
+    /// Copy to it, from this byte on as much as there is room for, if it is wanted.
     pub(crate) fn write(&self, offset: u32, from: &[u8]) {
+        if !self.is_wanted() {
+            return;
+        }
         let mut rest = from;
         for Piece { start, len } in self.parts(offset as usize, from.len()) {
             let (now, later) = rest.split_at(len);
@@ -136,8 +157,11 @@ impl Loan {
         self.lender.touched();
     }
 
-    /// Have zeroes in all of it.
+    /// Have zeroes in all of it, if it is wanted.
     pub(crate) fn clear(&self) {
+        if !self.is_wanted() {
+            return;
+        }
         for &Piece { start, len } in self.pieces() {
             // SAFETY: as in `write`.
             unsafe { std::ptr::write_bytes(start, 0, len) };
@@ -172,20 +196,26 @@ pub(crate) mod tests {
     use super::*;
     use crate::Buffer;
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     /// Memory of this process, lent as a guest's would be.
     pub(crate) struct Owner {
         pub memory: Mutex<Buffer>,
         start: usize,
         pub touched: AtomicUsize,
+        pub left: AtomicBool,
     }
 
     impl Owner {
         pub fn new(bytes: usize) -> Arc<Self> {
             let buffer = Buffer::alloc(bytes).unwrap();
             let start = buffer.as_raw() as usize;
-            Arc::new(Self { memory: Mutex::new(buffer), start, touched: AtomicUsize::new(0) })
+            Arc::new(Self {
+                memory: Mutex::new(buffer),
+                start,
+                touched: AtomicUsize::new(0),
+                left: AtomicBool::new(false),
+            })
         }
 
         /// Lend these ranges.
@@ -205,6 +235,10 @@ pub(crate) mod tests {
         fn touched(&self) {
             self.touched.fetch_add(1, Ordering::Relaxed);
         }
+
+        fn is_wanted(&self) -> bool {
+            !self.left.load(Ordering::Relaxed)
+        }
     }
 
     const PAGE: usize = BUFFER_ALIGN;
@@ -220,7 +254,10 @@ pub(crate) mod tests {
         assert_eq!(pieces(&[(512, PAGE)]), None, "it begins anywhere");
         assert_eq!(pieces(&[(0, PAGE + 512)]), None, "it ends anywhere");
         assert_eq!(pieces(&[(0, 512), (PAGE, PAGE - 512)]), None);
-        let scattered: Vec<_> = (0..=PIECES_MAX).map(|n| (n % 2 * 2 * PAGE, PAGE)).collect();
+        assert_eq!(pieces(&[(0, 2 * PAGE), (4 * PAGE, PAGE), (PAGE, PAGE)]), None, "a page twice");
+        let owner = Owner::new(2 * PIECES_MAX * PAGE + PAGE);
+        let pieces = |ranges: &[_]| owner.lend(ranges).map(|loan| (loan.rest.len() + 1, loan.bytes()));
+        let scattered: Vec<_> = (0..=PIECES_MAX).map(|n| (n * 2 * PAGE, PAGE)).collect();
         assert_eq!(pieces(&scattered[1..]), Some((PIECES_MAX, PIECES_MAX * PAGE)));
         assert_eq!(pieces(&scattered), None);
     }
@@ -258,5 +295,8 @@ pub(crate) mod tests {
         loan.clear();
         assert!(owner.bytes().iter().all(|&byte| byte == 0));
         assert_eq!(owner.touched.load(Ordering::Relaxed), 3);
+        owner.left.store(true, Ordering::Relaxed);
+        loan.write(0, &data);
+        assert!(owner.bytes().iter().all(|&byte| byte == 0), "nobody waits for it");
     }
 }

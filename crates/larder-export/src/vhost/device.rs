@@ -321,7 +321,7 @@ impl Device {
             let mut chain = shared.chains.pop().unwrap_or_default();
             chain.walk(&memory, table, size, head.index)?;
             let Parsed { asked, status } = parse(&mut chain, &memory)?;
-            if was_hurt() {
+            if was_hurt() || memory.is_hurt() {
                 return Err(Broken::Gone);
             }
             let place = Place { ring: number, head, memory, status };
@@ -392,7 +392,8 @@ impl Device {
     ) -> Result<Step, Broken> {
         let moves_data = matches!(kind, RequestKind::Read | RequestKind::Write);
         let bytes = if moves_data { len as usize } else { 0 };
-        let loan = if kind == RequestKind::Read { lend(&place.memory, &chain.writable) } else { None };
+        let lends = kind == RequestKind::Read && cx.may_borrow(self.volume);
+        let loan = if lends { lend(&place.memory, &chain.writable) } else { None };
         let buffer = match (moves_data && loan.is_none(), self.requests) {
             (false, _) => None,
             // One request finds memory in any case, and the others wait for its end if they have to.
@@ -408,7 +409,7 @@ impl Device {
         let (mut buffer, mut data) = (buffer, Vec::new());
         if kind == RequestKind::Write
             && let Some(bytes) = buffer.as_deref_mut()
-            && (!gather(&place.memory, &chain.readable, bytes) || was_hurt())
+            && (!gather(&place.memory, &chain.readable, bytes) || was_hurt() || place.memory.is_hurt())
         {
             buffer.into_iter().for_each(|buffer| cx.recycle(buffer));
             return Err(Broken::Gone);
@@ -460,12 +461,7 @@ impl Device {
         let mut written = 1;
         if lent {
             note_written(&memory, &data);
-            if memory.is_hurt() {
-                self.hurt.set(alive || self.hurt.get());
-                ending = Status::Failed;
-            } else if result.is_ok() {
-                written += bytes as u32;
-            }
+            written += if result.is_ok() { bytes as u32 } else { 0 };
         } else if let (true, Ok(()), Some(buffer)) = (alive, result, &buffer)
             && !data.is_empty()
         {
@@ -473,6 +469,10 @@ impl Device {
                 true => written += bytes as u32,
                 false => ending = Status::Failed,
             }
+        }
+        if memory.is_hurt() {
+            self.hurt.set(alive || self.hurt.get());
+            ending = Status::Failed;
         }
         buffer.into_iter().for_each(|buffer| cx.recycle(buffer));
         if data.capacity() > 0 && shared.spare.len() < SPARE_LISTS {

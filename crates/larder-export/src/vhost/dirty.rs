@@ -1,7 +1,8 @@
 //! Which of the guest's pages were written for it, while it is being migrated: its hypervisor copies them again.
 //!
 //! The hypervisor shares a bitmap with a bit for each page of 4 KiB of the guest's address space, and says from when to when it wants it (the feature
-//! `VHOST_F_LOG_ALL`). All writes to guest memory go through `vm-memory`, which tells each region's [`Watched`] of them: data, status bytes and used rings.
+//! `VHOST_F_LOG_ALL`). Writes to guest memory go through `vm-memory`, which tells each region's [`Watched`] of them: data, status bytes and used rings; what devices
+//! write themselves `lend.rs` tells.
 //! Bits are set after the write, and taken away by the hypervisor before it copies, so that none is missed.
 
 use super::fault::Guard;

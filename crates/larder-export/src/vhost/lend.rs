@@ -17,11 +17,15 @@ impl Lender for Snapshot {
             self.note_hurt();
         }
     }
+
+    fn is_wanted(&self) -> bool {
+        Self::is_wanted(self)
+    }
 }
 
 /// Lend these segments; `None` where they do not suit, or are not there.
 pub(super) fn lend(memory: &Arc<Snapshot>, segments: &[Segment]) -> Option<Loan> {
-    let mut pieces = Vec::new();
+    let mut pieces = Vec::with_capacity(segments.len().saturating_sub(1));
     let mut only = None;
     for segment in segments {
         let slices = memory.get_slices(segment.start, segment.len as usize, Permissions::Write).ok()?;

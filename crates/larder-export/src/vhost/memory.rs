@@ -22,23 +22,37 @@ pub(super) struct Snapshot {
     memory: Memory,
     /// Behind the mappings, so that they go first.
     guards: Vec<Arc<Guard>>,
-    /// Some of it was gone when it was copied on behalf of a request.
+    fate: Arc<Fate>,
+}
+
+/// What has become of the memory of a connection, whichever of its snapshots somebody works on.
+#[derive(Debug, Default)]
+struct Fate {
     hurt: AtomicBool,
+    over: AtomicBool,
 }
 
 impl Snapshot {
-    fn new(memory: Memory, guards: Vec<Arc<Guard>>) -> Self {
-        Self { memory, guards, hurt: AtomicBool::new(false) }
-    }
-
-    /// Some of it was gone.
+    /// Some of it was gone when it was copied while a request was executed.
     pub fn note_hurt(&self) {
-        self.hurt.store(true, Ordering::Relaxed);
+        self.fate.hurt.store(true, Ordering::Relaxed);
     }
 
-    /// True where some of it was gone when a request of this snapshot was executed.
+    /// True where that was so: there may be zeroes by now in place of anything.
+    #[inline]
     pub fn is_hurt(&self) -> bool {
-        self.hurt.load(Ordering::Relaxed)
+        self.fate.hurt.load(Ordering::Relaxed)
+    }
+
+    /// Nobody waits for answers any more: the hypervisor may use its memory for something else.
+    pub fn leave(&self) {
+        self.fate.over.store(true, Ordering::Relaxed);
+    }
+
+    /// True until then.
+    #[inline]
+    pub fn is_wanted(&self) -> bool {
+        !self.fate.over.load(Ordering::Relaxed)
     }
 }
 
@@ -85,7 +99,9 @@ impl GuestRam {
 
     /// Have these regions in place of all others.
     pub fn replace(&mut self, regions: &[VhostUserMemoryRegion], files: Vec<File>) -> Result<()> {
-        let mut fresh = Self { log: Arc::clone(&self.log), ..Self::new() };
+        let fate = Arc::clone(&self.now.fate);
+        let now = Arc::new(Snapshot { fate, ..Snapshot::default() });
+        let mut fresh = Self { now, names: Vec::new(), log: Arc::clone(&self.log) };
         regions.iter().zip(files).try_for_each(|(region, file)| fresh.add(region, file))?;
         *self = fresh;
         Ok(())
@@ -104,7 +120,7 @@ impl GuestRam {
         let mapped = GuestRegionMmap::new(mapping, GuestAddress(name.guest)).ok_or(Error::InvalidParam)?;
         let memory = self.now.with(mapped).map_err(|_| Error::InvalidParam)?;
         let guards = self.now.guards.iter().cloned().chain([Arc::new(guard)]).collect();
-        self.now = Arc::new(Snapshot::new(memory, guards));
+        self.now = Arc::new(Snapshot { memory, guards, fate: Arc::clone(&self.now.fate) });
         self.names.push(name);
         Ok(())
     }
@@ -116,7 +132,7 @@ impl GuestRam {
         let memory = self.now.without(GuestAddress(gone.guest), gone.len).map_err(|_| Error::InvalidParam)?;
         let mut guards = self.now.guards.clone();
         guards.remove(place);
-        self.now = Arc::new(Snapshot::new(memory, guards));
+        self.now = Arc::new(Snapshot { memory, guards, fate: Arc::clone(&self.now.fate) });
         self.names.remove(place);
         Ok(())
     }

@@ -5,11 +5,11 @@
 //! thread of that connection (`session`, on the `vhost` crate), which tells the reactor when a queue is to be served; all
 //! requests are the reactor's ([`VhostFrontend`]). A hypervisor that is gone or misbehaves ends its connection, no more.
 //!
-//! Every byte is copied once between guest memory and a buffer of ours. Without a copy, a guest could change a block between its
-//! checksum and the device, or between the backing and the cache, and would later read two different things from one place.
+//! What a guest writes is copied once to a buffer of ours. Without that, a guest could change a block between its checksum and the device, or between the
+//! backing and the cache, and would later read two different things from one place. What it reads, devices write to its memory themselves (`lend`).
 //!
 //! One file per role: `session` (the hypervisor's messages), `channel` (what it is told), `config` (features, configuration space), `memory` (the
-//! guest's), `view` (its bytes by their addresses), `dirty` (which of it was written, for a migration), `fault` (memory that goes away), `frontend` (dispatch of the reactor's calls), `device` (a volume and its queues), `ring` (one queue), `chain` and `request` (descriptors to
+//! guest's), `view` (its bytes by their addresses), `lend` (reads without a copy), `dirty` (which of it was written, for a migration), `fault` (memory that goes away), `frontend` (dispatch of the reactor's calls), `device` (a volume and its queues), `ring` (one queue), `chain` and `request` (descriptors to
 //! requests), `record` (what is in flight, for the next daemon), `limits`.
 
 mod chain;
@@ -19,8 +19,8 @@ mod device;
 mod dirty;
 mod fault;
 mod frontend;
-pub mod lend;
-mod limits;
+mod lend;
+pub mod limits;
 mod memory;
 mod record;
 mod request;

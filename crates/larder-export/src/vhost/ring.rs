@@ -282,6 +282,7 @@ impl Ring {
     /// Have nothing to do with the guest any more.
     pub fn die(&mut self) {
         self.phase = Phase::Dead;
+        self.memory.leave();
         self.again.clear();
     }
 

@@ -108,6 +108,11 @@ impl Disk {
         })
     }
 
+    /// Cut the guest's memory for data short.
+    pub fn cut(&self, bytes: u64) {
+        self.memory.file_offset().unwrap().file().set_len(bytes).unwrap();
+    }
+
     pub fn flush(&mut self, queue: usize) -> Ticket {
         self.start(queue, |queue, context| queue.flush(context).unwrap())
     }

@@ -1,14 +1,15 @@
 //! Reads to memory that was lent: what the reactor itself moves there, and the way around for reads that do not get there.
 //!
 //! A read to lent memory may fail because the memory is gone, or is not to the device's liking. That must not count against the device, so such a read is made once more,
-//! to memory of the reactor's, and copied from there. Backings that cannot write straight to lent memory have all their reads go that way.
+//! to memory of the reactor's, and copied from there. The same way go reads that begin when nobody waits for them any more.
 
 use super::Driver;
-use crate::Buffer;
+use crate::backing::Device;
 use crate::command::{Command, Ended, Ticket};
 use crate::lane::Lane;
 use crate::loan::Place;
-use larder_engine::{Buf, BufOwner, IoError, Sums};
+use crate::{Buffer, Loan};
+use larder_engine::{Buf, BufOwner, IoError, Sums, VolumeId};
 
 /// A read that goes to memory of the reactor's first.
 #[derive(Debug)]
@@ -19,6 +20,18 @@ pub(super) struct Detour {
 }
 
 impl Driver {
+    /// True where reads of a volume may have lent memory: NBD backings do not write to it, and what goes there by a detour takes memory that nobody has counted.
+    pub fn may_borrow(&self, volume: VolumeId) -> bool {
+        matches!(self.devices.get(usize::from(volume.0) + 1), Some(Device::File(_)))
+    }
+
+    /// True where a read may go straight to the memory that it was lent.
+    #[inline]
+    pub(super) fn may_go_straight(&self, device: usize, ticket: &Ticket) -> bool {
+        let loan = ticket.hold.and_then(|hold| self.guests.held_loan(hold));
+        matches!(self.devices[device], Device::File(_)) && loan.is_some_and(Loan::is_wanted)
+    }
+
     /// Have a read go to memory of the reactor's first.
     #[cold]
     pub(super) fn detour(&mut self, lane: &mut Lane, device: usize, command: Command) {
@@ -85,7 +98,6 @@ mod tests {
     use crate::frontend::GuestRequest;
     use crate::loan::tests::Owner;
     use crate::memory::Held;
-    use larder_engine::VolumeId;
 
     const PAGE: usize = 4096;
 
@@ -125,6 +137,19 @@ mod tests {
             owner.memory.lock().unwrap().fill(0);
         }
         assert_eq!(driver.pool.used_bytes(), 0);
+    }
+
+    #[test]
+    fn nothing_is_written_where_nobody_waits_for_it() {
+        let mut lane = Lane::new().unwrap();
+        let mut driver = driver(&mut lane);
+        write(&mut driver, &mut lane, 2 * PAGE);
+        let owner = Owner::new(2 * PAGE);
+        owner.left.store(true, std::sync::atomic::Ordering::Relaxed);
+        let loan = owner.lend(&[(0, 2 * PAGE)]).unwrap();
+        assert_eq!(ask(&mut driver, &mut lane, RequestKind::Read, Held::Lent(loan)).result, Ok(()));
+        assert!(owner.bytes().iter().all(|&byte| byte == 0));
+        assert_eq!((driver.detours.len(), driver.pool.used_bytes()), (0, 0));
     }
 
     #[test]
