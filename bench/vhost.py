@@ -39,7 +39,7 @@ class Server(nbd.Server):
 class Larder(Server):
     """Larder with one tenant whose whole volume fits its cache, not kept, as the peers keep nothing."""
 
-    def __init__(self, binary, folder, backing, poll):
+    def __init__(self, binary, folder, backing, poll, policy):
         self.binary, self.config = binary, f"{folder}/larder.toml"
         with open(self.config, "w") as file:
             file.write(f"""
@@ -53,7 +53,7 @@ allocator = "static"
 {f"poll = {chr(34)}{poll}{chr(34)}" if poll else ""}
 [[tenant]]
 name = "bench"
-write_policy = "wt"
+write_policy = "{policy}"
 [[tenant.volume]]
 name = "vol"
 backing = "{backing}"
@@ -111,7 +111,7 @@ def scene(title, options, folder, peers):
         with open(path, "wb") as file:
             for _ in range(SIZE_MIB):
                 file.write(os.urandom(1 << 20))
-    larder = Larder(options.larder, folder, backing, options.poll)
+    larder = Larder(options.larder, folder, backing, options.poll, options.policy)
     servers = [larder, *peers(folder, image)]
     try:
         for server in servers:
@@ -142,6 +142,7 @@ def main():
     parser.add_argument("--kinds", nargs="+", choices=["read", "write"], default=["read", "write"])
     parser.add_argument("--scenes", nargs="+", choices=["disk", "tmpfs"], default=["disk", "tmpfs"])
     parser.add_argument("--poll", help="how long Larder looks for work before it sleeps, in place of its own choice")
+    parser.add_argument("--policy", choices=["wt", "ro"], default="wt", help="what Larder does with writes: under ro it writes once, as its peers do")
     parser.add_argument("--disk", default="target", help="a folder on the disk to measure")
     options = parser.parse_args()
     os.makedirs(options.disk, exist_ok=True)

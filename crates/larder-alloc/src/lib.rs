@@ -121,7 +121,9 @@ pub trait Allocator {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllocError {
     /// The operator promised more than there is.
-    #[error("the configured quotas want {wanted_blocks} blocks in all, and the cache has {cache_blocks}")]
+    #[error(
+        "the configured quotas want {wanted_blocks} blocks in all, and the cache has {cache_blocks} for them"
+    )]
     QuotasExceedCache {
         /// Sum of the configured quotas.
         wanted_blocks: u64,

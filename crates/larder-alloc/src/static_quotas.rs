@@ -110,7 +110,7 @@ mod tests {
     fn promising_more_than_the_cache_is_an_error() {
         let error = allocate(&[Some(u32::MAX), Some(u32::MAX), None], 100).unwrap_err();
         assert_eq!(error, AllocError::QuotasExceedCache { wanted_blocks: 8_589_934_590, cache_blocks: 100 });
-        let words = "the configured quotas want 8589934590 blocks in all, and the cache has 100";
+        let words = "the configured quotas want 8589934590 blocks in all, and the cache has 100 for them";
         assert_eq!(error.to_string(), words);
     }
 

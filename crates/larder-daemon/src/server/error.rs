@@ -68,7 +68,7 @@ pub enum ServeError {
     #[error(transparent)]
     Migration(#[from] MigrationError),
     /// The quotas do not fit the device.
-    #[error("the cache device is smaller than the quotas: {0}")]
+    #[error("the quotas do not fit into the cache: {0}")]
     Quotas(#[from] AllocError),
     /// An address cannot be listened on.
     #[error(transparent)]
@@ -127,7 +127,7 @@ impl ServeError {
             ),
             Self::Migration(_) => "mend the file, or remove it if no guest is on its way to another host".into(),
             Self::Loss(_) => "mend the file, or remove it if no cache device has failed".into(),
-            Self::Quotas(_) => "lower a quota by a block, or let the daemon create the cache file".into(),
+            Self::Quotas(_) => "lower a quota, or have a larger cache; under `combined` half of the cache is in common, and none of it a quota's".into(),
             Self::Listen(error) => error.remedy(),
             Self::Control(error) => error.help(),
             Self::Api(error) => error.help(),
