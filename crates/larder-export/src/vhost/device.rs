@@ -535,11 +535,19 @@ impl Device {
 
     /// The guest or its hypervisor broke the rules: its connection ends, and with it everything that it has here.
     fn fail(&mut self, shared: &mut Shared, broken: &Broken) {
-        self.rings().for_each(|(_, ring)| ring.die());
+        self.leave_queues();
         if shared.log(self.index).allows() {
             tracing::warn!(volume = self.name, "a guest misbehaves, and is disconnected: {broken}");
         }
         self.hang_up();
+    }
+
+    /// Nobody waits for answers any more.
+    fn leave_queues(&mut self) {
+        self.rings().for_each(|(_, ring)| {
+            ring.memory().leave();
+            ring.die();
+        });
     }
 
     /// End the connection. Its thread tells when it is over.
@@ -553,7 +561,7 @@ impl Device {
     /// The hypervisor is gone, or the daemon stops: what is in flight ends by itself.
     pub fn abandon(&mut self, shared: &mut Shared) {
         self.hurt.set(false);
-        self.rings().for_each(|(_, ring)| ring.die());
+        self.leave_queues();
         self.wake_all(shared);
     }
 

@@ -282,7 +282,6 @@ impl Ring {
     /// Have nothing to do with the guest any more.
     pub fn die(&mut self) {
         self.phase = Phase::Dead;
-        self.memory.leave();
         self.again.clear();
     }
 

@@ -7,12 +7,19 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Bytes at either end of a device that are zero where it holds nothing: no file system, partition table, RAID or volume
 /// manager leaves both alone.
 const EDGE_BYTES: u64 = 1 << 20;
 /// Zeroes written at a time where the system cannot zero a range by itself.
 const ZEROES_BYTES: usize = 1 << 20;
+
+/// How long to wait for somebody else to let go of a cache.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often to look.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A stopped cache cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +74,10 @@ pub struct StoppedCache {
 impl StoppedCache {
     /// Open it to look at it alone; others may look at a file at the same time.
     pub fn open_to_read(path: &Path) -> Result<Self, StoppedError> {
+        patiently(|| Self::try_to_read(path))
+    }
+
+    fn try_to_read(path: &Path) -> Result<Self, StoppedError> {
         let block_device = check_kind(path)?;
         let exclusive = if block_device { libc::O_EXCL } else { 0 };
         let opened = OpenOptions::new().read(true).custom_flags(exclusive).open(path);
@@ -79,7 +90,7 @@ impl StoppedCache {
 
     /// Open it to change it.
     pub fn open(path: &Path) -> Result<Self, StoppedError> {
-        Self::take(FileDevice::open(path, Access::Exclusive, Creation::Existing).map_err(busy)?)
+        patiently(|| Self::take(FileDevice::open(path, Access::Exclusive, Creation::Existing).map_err(busy)?))
     }
 
     /// Create an empty file, for [`StoppedCache::grow`].
@@ -207,6 +218,17 @@ pub fn new_uuid() -> io::Result<Uuid> {
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     Ok(Uuid(bytes))
+}
+
+/// The kernel closes the files of a daemon that was killed some moments after its process is gone.
+fn patiently<T>(open: impl Fn() -> Result<T, StoppedError>) -> Result<T, StoppedError> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match open() {
+            Err(StoppedError::InUse { .. }) if Instant::now() < until => thread::sleep(LOOK_EVERY),
+            outcome => return outcome,
+        }
+    }
 }
 
 fn locked(outcome: Result<(), TryLockError>, path: &Path) -> Result<(), StoppedError> {
