@@ -46,6 +46,25 @@ fn a_cache_in_use_is_told_apart_and_looking_is_shared() {
     assert!(sys::try_lock(&File::open(&path).unwrap()).unwrap());
 }
 
+/// As the kernel does with the files of a daemon that was killed.
+#[test]
+fn whoever_lets_go_soon_is_waited_for() {
+    let folder = tempfile::tempdir_in(".").unwrap();
+    let path = folder.path().join("cache");
+    fs::write(&path, [0; 8192]).unwrap();
+    for open in [StoppedCache::open, StoppedCache::open_to_read] {
+        let daemon = File::open(&path).unwrap();
+        assert!(sys::try_lock(&daemon).unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                drop(daemon);
+            });
+            open(&path).unwrap();
+        });
+    }
+}
+
 #[test]
 fn what_a_file_holds_is_told() {
     let folder = tempfile::tempdir_in(".").unwrap();
