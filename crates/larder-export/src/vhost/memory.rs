@@ -196,6 +196,26 @@ mod tests {
         before.write_slice(b"still there", GuestAddress(0x100)).unwrap();
     }
 
+    /// Whichever of its snapshots a request works on.
+    #[test]
+    fn what_has_become_of_the_memory_is_known_to_all_of_its_connection() {
+        let mut ram = GuestRam::new();
+        ram.add(&region(0, 0x7000_0000), file()).unwrap();
+        let before = ram.snapshot();
+        ram.add(&region(4 * MIB, 0x9000_0000), file()).unwrap();
+        let added = ram.snapshot();
+        ram.remove(&region(4 * MIB, 0x9000_0000)).unwrap();
+        let removed = ram.snapshot();
+        ram.replace(&[region(0, 0x7000_0000)], vec![file()]).unwrap();
+        let all = [before, added, removed, ram.snapshot()];
+        assert!(all.iter().all(|snapshot| snapshot.is_wanted() && !snapshot.is_hurt()));
+        all[0].note_hurt();
+        all[1].leave();
+        assert!(all.iter().all(|snapshot| !snapshot.is_wanted() && snapshot.is_hurt()));
+        let other = GuestRam::new().snapshot();
+        assert!(other.is_wanted() && !other.is_hurt(), "of another connection");
+    }
+
     #[test]
     fn what_overlaps_or_is_unknown_is_refused() {
         let mut ram = GuestRam::new();
