@@ -66,6 +66,30 @@ impl Chains {
         self.replace(links, word, id, next);
     }
 
+    /// Take out the first element of a block's bucket for which this is true.
+    #[inline]
+    pub fn take<L: Linked>(
+        &mut self,
+        links: &mut L,
+        word: u64,
+        is_it: impl Fn(&L, u32) -> bool,
+    ) -> Option<u32> {
+        let bucket = self.bucket_of(word);
+        let (mut before, mut at) = (NONE, self.buckets[bucket]);
+        while at != NONE {
+            let next = links.next(at);
+            if is_it(links, at) {
+                match before {
+                    NONE => self.buckets[bucket] = next,
+                    before => links.set_next(before, next),
+                }
+                return Some(at);
+            }
+            (before, at) = (at, next);
+        }
+        None
+    }
+
     /// An element has another number now, and the word and link that it had.
     #[inline]
     pub fn rename(&mut self, links: &mut impl Linked, old: u32, new: u32) {

@@ -463,11 +463,13 @@ impl Engine {
     }
 
     /// Start a device operation.
+    #[inline(always)]
     fn device(&mut self, target: Target, kind: OpKind, op: Op) {
         self.device_summed(target, kind, None, op);
     }
 
-    /// Start a device operation on whole blocks of which the checksums are wanted.
+    /// Start a device operation on whole blocks of which the checksums are wanted. (Inlined, so that it is put together where it goes: elsewhere first, a copy would wait for it.)
+    #[inline(always)]
     fn device_summed(&mut self, target: Target, kind: OpKind, sums: Option<Sums>, op: Op) {
         self.note_waiting(&op, 1);
         let id = OpId(self.ops.insert(op) as u32);

@@ -24,7 +24,7 @@ const TAKE: usize = 64;
 
 /// Hits of which policies are told together. A hit links a block's neighbours in a list to each other, which lie anywhere in memory: one after the other these
 /// accesses would take as long as all the rest of a hit; together they overlap.
-const TOUCHED_MAX: usize = 32;
+const TOUCHED_MAX: usize = 16;
 
 /// The nodes of the policies, with the keys of their entries.
 pub(crate) struct EntryNodes<'e> {

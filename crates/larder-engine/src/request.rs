@@ -172,6 +172,7 @@ impl Engine {
         }
     }
 
+    #[inline(always)]
     fn lock_part(&mut self, part: Part) {
         let owner = Owner::Part(self.parts.insert(part) as u32);
         let exclusive = part.kind != RequestKind::Read;
@@ -187,7 +188,15 @@ impl Engine {
     }
 
     /// Run the parts whose lock was granted, and those that their ends let go on, until none is left.
+    #[inline(always)]
     pub(crate) fn run_granted(&mut self) {
+        if !self.granted.is_empty() {
+            self.run_those_granted();
+        }
+    }
+
+    #[inline(never)]
+    fn run_those_granted(&mut self) {
         let starting = self.is_starting() && !self.is_planted(crate::Planted::ServedBeforeStart);
         if starting || self.held {
             return;
@@ -219,17 +228,20 @@ impl Engine {
 
     /// One pending step of a part is done; the part ends with its last.
     pub(crate) fn part_step(&mut self, part_id: u32) {
-        let part = &mut self.parts[part_id as usize];
-        part.pending -= 1;
-        if part.pending == 0 {
-            let part = *part;
-            match part.kind {
-                RequestKind::Write => self.settle_write(part_id, &part),
-                RequestKind::Read | RequestKind::Flush => {}
-                RequestKind::Discard | RequestKind::WriteZeroes { .. } => self.settle_range(part_id, &part),
-            }
-            self.end_part(part_id, &part);
+        let known = &mut self.parts[part_id as usize];
+        if known.pending > 1 {
+            known.pending -= 1;
+            return;
         }
+        // Copied before it is changed: what was written just now, and in pieces, would be waited for.
+        let part = Part { pending: 0, ..*known };
+        known.pending = 0;
+        match part.kind {
+            RequestKind::Write => self.settle_write(part_id, &part),
+            RequestKind::Read | RequestKind::Flush => {}
+            RequestKind::Discard | RequestKind::WriteZeroes { .. } => self.settle_range(part_id, &part),
+        }
+        self.end_part(part_id, &part);
     }
 
     /// A part's operation on the backing ended, other than a fill's.
@@ -306,6 +318,7 @@ impl Engine {
     }
 }
 
+#[inline(always)]
 fn new_part(guest: Option<u32>, request: &Request, asked: Asked, start: u64, end: u64) -> Part {
     Part {
         guest,

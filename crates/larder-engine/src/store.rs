@@ -295,6 +295,24 @@ impl Store {
         None
     }
 
+    /// These blocks are about to be looked for. Nothing follows from that, but memory is waited for once.
+    pub fn expect(&self, keys: &[BlockKey]) {
+        // First what needs no decision: where one is guessed wrong, the processor begins anew with what comes after it.
+        let first = |key: &BlockKey| match self.chains.first(key.pack()) {
+            NONE => UNUSED,
+            id => self.entries.get(id).word(),
+        };
+        std::hint::black_box(keys.iter().fold(0, |all, key| all ^ first(key)));
+        for &key in keys {
+            std::hint::black_box(self.find_any(key));
+        }
+    }
+
+    /// The same of slots, where entries are numbered by them.
+    pub fn expect_slots(&self, slots: impl Iterator<Item = u32>) {
+        std::hint::black_box(slots.fold(0, |all, slot| all ^ self.entries.word_of(slot)));
+    }
+
     /// Add an entry for a block that has none.
     pub fn insert(&mut self, key: BlockKey, slot: u32, state: State) -> EntryId {
         debug_assert!(self.find_any(key).is_none(), "a block has one entry");
@@ -412,11 +430,19 @@ impl Store {
     /// The block of a slot that has an entry (`Ok`), or was left ([`Store::leave`]).
     #[inline]
     pub fn block_of(&self, slot: u32) -> Result<BlockKey, BlockId> {
-        let word = self.entries.get(slot).word();
-        match (word >> STATE_SHIFT) & STATE_MASK {
+        self.block_and_note(slot).0
+    }
+
+    /// The same, and what was noted of the slot.
+    #[inline]
+    pub fn block_and_note(&self, slot: u32) -> (Result<BlockKey, BlockId>, u32) {
+        let entry = self.entries.get(slot);
+        let word = entry.word();
+        let block = match (word >> STATE_SHIFT) & STATE_MASK {
             LEFT => Err(BlockId::unpack(word & KEY_MASK)),
             _ => Ok(BlockKey::unpack(word & KEY_MASK)),
-        }
+        };
+        (block, entry.own)
     }
 
     /// What was noted of a slot, where entries are numbered by them.

@@ -33,9 +33,9 @@ impl Engine {
     /// A write part has its lock.
     pub(crate) fn write_back(&mut self, part_id: u32) {
         // One step of its own keeps the part alive while its pieces start.
-        let part = &mut self.parts[part_id as usize];
-        (part.pending, part.back) = (1, true);
-        let part = *part;
+        let known = &mut self.parts[part_id as usize];
+        let part = Part { pending: 1, back: true, ..*known };
+        (known.pending, known.back) = (1, true);
         let mut run: Option<Run> = None;
         for block in self.blocks_of(part.start, part.end) {
             let key = BlockKey { volume: part.volume, block };

@@ -31,6 +31,9 @@ const RUNS_MAX: usize = 8;
 /// Blocks looked at for one that can be written back now.
 const LOOKS: usize = 64;
 
+/// Blocks of which the cleaner fetches the entries at once.
+const AHEAD: usize = 32;
+
 /// Blocks remembered that stand in the way of others.
 const URGENT_MAX: usize = 1024;
 
@@ -83,6 +86,8 @@ pub(crate) struct Cleaner {
 struct Volume {
     /// Where the next run begins.
     cursor: u64,
+    /// Entries of the blocks before this one were fetched.
+    expected: u64,
     runs: u32,
     /// Operations of guests at the backing.
     waiting: u32,
@@ -112,6 +117,14 @@ impl Cleaner {
         (self.busy, self.idle) = (true, false);
     }
 
+    /// A block is not lost, or no more.
+    #[inline]
+    fn found(&mut self, key: BlockKey) {
+        if !self.lost.is_empty() {
+            self.lost.remove(&(key.volume, key.block));
+        }
+    }
+
     /// In ticks.
     pub fn now(&self) -> u64 {
         self.ticks
@@ -132,13 +145,16 @@ impl Engine {
     /// An operation begins, or has ended: guests may wait for a backing by it.
     #[inline]
     pub(crate) fn note_waiting(&mut self, op: &Op, change: i32) {
-        let volume = match *op {
+        match *op {
             Op::PartRead { part } | Op::PartBacking { part } | Op::PartOut { part, .. } => {
-                self.parts[part as usize].volume
+                self.count_waiting(self.parts[part as usize].volume, change);
             }
-            Op::FillRead { fill } => self.fills[fill as usize].volume,
-            _ => return,
-        };
+            Op::FillRead { fill } => self.count_waiting(self.fills[fill as usize].volume, change),
+            _ => {}
+        }
+    }
+
+    fn count_waiting(&mut self, volume: VolumeId, change: i32) {
         let waiting = &mut self.cleaner.volumes[volume.0 as usize].waiting;
         *waiting = waiting.saturating_add_signed(change);
         // Looking takes a moment for each volume of the engine.
@@ -198,7 +214,7 @@ impl Engine {
 
     /// A block has become dirty, or was so before.
     pub(crate) fn count_dirty(&mut self, key: BlockKey, before: bool) {
-        self.cleaner.lost.remove(&(key.volume, key.block));
+        self.cleaner.found(key);
         let again = match self.is_ordered(key.volume) {
             true => true,
             false => self.cleaner.backlog.add(key, self.cleaner.ticks) && before,
@@ -217,7 +233,7 @@ impl Engine {
     pub(crate) fn count_clean(&mut self, key: BlockKey) {
         self.cleaner.backlog.remove(key);
         self.leave_epoch(key);
-        self.cleaner.lost.remove(&(key.volume, key.block));
+        self.cleaner.found(key);
         self.discount_version(key.volume);
     }
 
@@ -445,16 +461,34 @@ impl Engine {
                 if std::mem::replace(&mut wrapped, true) {
                     return None;
                 }
-                self.cleaner.volumes[volume.0 as usize].cursor = 0;
+                let state = &mut self.cleaner.volumes[volume.0 as usize];
+                (state.cursor, state.expected) = (0, 0);
                 continue;
             };
-            self.cleaner.volumes[volume.0 as usize].cursor = block + 1;
             let key = BlockKey { volume, block };
+            self.cleaner.volumes[volume.0 as usize].cursor = block + 1;
+            self.expect_from(key);
             if self.is_cleanable(key) {
                 return Some(key);
             }
         }
         None
+    }
+
+    /// The cleaner has come to this block. Every so often it looks at the next ones at once, for whose entries it would wait one after the other.
+    fn expect_from(&mut self, key: BlockKey) {
+        let Cleaner { backlog, volumes, .. } = &mut self.cleaner;
+        let state = &mut volumes[key.volume.0 as usize];
+        if key.block < state.expected {
+            return;
+        }
+        let next = |key: &BlockKey| {
+            let block = backlog.next_of_piece(BlockKey { block: key.block + 1, ..*key })?;
+            Some(BlockKey { block, ..*key })
+        };
+        let keys: Vec<BlockKey> = std::iter::successors(Some(key), next).take(AHEAD).collect();
+        state.expected = keys.last().map_or(0, |key| key.block + 1);
+        self.store.expect(&keys);
     }
 
     /// True if a block waits to be written back, and nothing is in the way. Where the journal does not durably map it, it is asked to.

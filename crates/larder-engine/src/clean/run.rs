@@ -53,8 +53,8 @@ impl Engine {
             blocks.end += 1;
         }
         let keys = blocks.clone().map(|block| BlockKey { volume: key.volume, block });
-        let slots: Vec<u32> =
-            keys.clone().filter_map(|key| self.store.find(key)).map(|entry| self.store.slot(entry)).collect();
+        let mut slots = Vec::with_capacity((blocks.end - blocks.start) as usize);
+        slots.extend(keys.clone().filter_map(|key| self.store.find(key)).map(|entry| self.store.slot(entry)));
         keys.for_each(|key| self.cleaner.backlog.remove(key));
         self.begin_run(BlockKey { block: blocks.start, ..key }, slots);
     }

@@ -101,6 +101,9 @@ impl Engine {
     /// The backing durably has the data of these slots: say so, if that still is what the cache holds.
     pub(super) fn push_cleans(&mut self) {
         let mut later = Vec::new();
+        if let Some(durable) = &self.durable {
+            self.store.expect_slots(durable.cleans.iter().map(|&(_, slot)| slot));
+        }
         while let Some((key, slot)) = self.durable.as_mut().and_then(|durable| durable.cleans.pop_front()) {
             let Some(entry) = self.is_cleaned(key, slot) else { continue };
             if self.is_being_written(key) {
@@ -147,10 +150,10 @@ impl Engine {
 
     /// The entry of a block that still is dirty, and in this slot.
     fn is_cleaned(&self, key: BlockKey, slot: u32) -> Option<u32> {
-        let entry = self.store.find(key)?;
-        let same = self.store.state(entry) == State::Dirty && self.store.slot(entry) == slot;
+        // An entry's number is its slot's.
+        let same = self.store.key_of_number(slot) == Some(key) && self.store.state(slot) == State::Dirty;
         let firm = self.durable.as_ref().is_some_and(|durable| durable.slots.is_firm(slot));
-        (same && firm).then_some(entry)
+        (same && firm).then_some(slot)
     }
 }
 

@@ -56,18 +56,19 @@ impl Limbo {
         if self.of(block).any(|known| known == slot) {
             return;
         }
-        let element = Element { block: block.pack(), slot, next: NONE };
         let id = match self.unused {
             NONE => {
-                self.elements.0.push(element);
+                self.elements.0.push(Element { block: UNUSED, slot, next: NONE });
                 (self.elements.0.len() - 1) as u32
             }
             id => {
                 self.unused = self.elements.next(id);
-                self.elements.0[id as usize] = element;
                 id
             }
         };
+        // Each by itself: an element that was put together in memory first would be waited for.
+        let element = &mut self.elements.0[id as usize];
+        (element.block, element.slot) = (block.pack(), slot);
         self.chains.add(&mut self.elements, id);
         self.used += 1;
         if self.used as usize > self.chains.len() {
@@ -77,10 +78,17 @@ impl Limbo {
 
     /// Nothing if the slot is not there.
     pub fn remove(&mut self, block: BlockId, slot: u32) {
-        let found = self.chained(block).find(|(_, element)| element.slot == slot);
-        let Some((id, _)) = found else { return };
-        self.chains.remove(&mut self.elements, id);
-        self.elements.0[id as usize] = Element { block: UNUSED, slot, next: self.unused };
+        if self.used == 0 {
+            return;
+        }
+        let word = block.pack();
+        let is_it = |elements: &Elements, id: u32| {
+            let element = &elements.0[id as usize];
+            element.block == word && element.slot == slot
+        };
+        let Some(id) = self.chains.take(&mut self.elements, word, is_it) else { return };
+        let element = &mut self.elements.0[id as usize];
+        (element.block, element.next) = (UNUSED, self.unused);
         self.unused = id;
         self.used -= 1;
     }

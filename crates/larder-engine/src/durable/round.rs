@@ -2,7 +2,7 @@
 
 use super::slots::SlotTable;
 use super::versions::Versions;
-use super::{Durable, LAZY, Said, Wish, block};
+use super::{Durable, LAZY, Said, Wish, numbered};
 use crate::format::{Contents, Epoch, PAGE_BYTES, Piece, Superblock};
 use crate::store::Store;
 
@@ -64,17 +64,20 @@ impl Durable {
         self.journal.checkpointed(self.table.tail());
         self.flush_ended();
         self.news.round_ended();
-        let Said { frees, marks, firm, epochless, .. } = std::mem::take(&mut self.said);
-        firm.into_iter().for_each(|slot| self.slots.firm(slot));
-        epochless.into_iter().for_each(|slot| self.versions.remove(slot));
-        let mut freed = Vec::new();
-        for slot in frees {
+        let Said { mut frees, marks, mut firm, mut epochless, .. } = std::mem::take(&mut self.said);
+        firm.drain(..).for_each(|slot| self.slots.firm(slot));
+        epochless.drain(..).for_each(|slot| self.versions.remove(slot));
+        let mut freed = Vec::with_capacity(frees.len());
+        store.expect_slots(frees.iter().copied());
+        for slot in frees.drain(..) {
             self.versions.remove(slot);
             self.limbo.remove(self.block(store, slot), slot);
             if self.slots.freed(slot) {
                 freed.push(slot);
             }
         }
+        // The next round uses their memory again.
+        self.said = Said { frees, firm, epochless, ..Said::default() };
         let marked = marks.into_iter().flat_map(|region| self.regions.marked(region)).collect();
         self.want_if_much();
         Outcome { freed, marked }
@@ -107,7 +110,7 @@ impl Durable {
 
 /// What a page says of a slot, but for the epoch of the page. The checksum of a stale slot may be newer than the journal's: its region is marked, so nobody trusts it
 /// before a `Free`.
-#[inline]
+#[inline(always)]
 fn contents(
     slots: &SlotTable,
     versions: &Versions,
@@ -119,7 +122,9 @@ fn contents(
     }
     let dirty = slots.is_dirty(slot);
     let epoch = if dirty { versions.epoch(slot) } else { Epoch::NONE };
-    Some(Contents { block: block(store, numbers, slot), dirty, epoch, crc: store.note(slot) })
+    let (block, crc) = store.block_and_note(slot);
+    let block = block.map_or_else(|left| left, |key| numbered(numbers, key));
+    Some(Contents { block, dirty, epoch, crc })
 }
 
 /// A superblock as bytes for its place.

@@ -23,7 +23,11 @@ impl Versions {
     }
 
     /// Nothing if the slot has none.
+    #[inline]
     pub fn remove(&mut self, slot: u32) {
+        if self.of.is_empty() {
+            return;
+        }
         let Some(of) = self.of.remove(&slot) else { return };
         if let Some(count) = self.counts.get_mut(&of) {
             *count -= 1;
@@ -34,6 +38,7 @@ impl Versions {
     }
 
     /// As it is written.
+    #[inline]
     pub fn epoch(&self, slot: u32) -> Epoch {
         self.of.get(&slot).map_or(Epoch::NONE, |&(_, epoch)| Epoch::of(epoch))
     }

@@ -137,11 +137,12 @@ impl JournalWriter {
         let ordinary = entries.len().div_ceil(self.per_record());
         self.carry(&mut entries, ordinary);
         let mut pieces = Vec::new();
-        for some in entries.chunks_mut(self.per_record()) {
-            self.record(some, &mut pieces);
+        let records = entries.len().div_ceil(self.per_record());
+        for (at, some) in entries.chunks_mut(self.per_record()).enumerate() {
+            self.record(some, &mut pieces, records - at);
         }
         if entries.is_empty() && self.is_short() && self.has_new_tail() {
-            self.record(&mut [], &mut pieces);
+            self.record(&mut [], &mut pieces, 1);
         }
         entries.clear();
         self.pending = entries;
@@ -153,7 +154,7 @@ impl JournalWriter {
     pub fn confirm(&mut self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         if (self.called_durable + 1..=self.durable).contains(&self.with_data) && !self.is_short() {
-            self.record(&mut [], &mut pieces);
+            self.record(&mut [], &mut pieces, 1);
         }
         pieces
     }
@@ -267,7 +268,7 @@ impl JournalWriter {
     }
 
     /// Make the next record of these entries.
-    fn record(&mut self, entries: &mut [Entry], pieces: &mut Vec<Piece>) {
+    fn record(&mut self, entries: &mut [Entry], pieces: &mut Vec<Piece>, to_come: usize) {
         let sequence = self.next;
         self.next += 1;
         entries.iter_mut().for_each(|entry| self.note_mark(entry, sequence));
@@ -287,7 +288,8 @@ impl JournalWriter {
         let offset = self.layout.record_offset(sequence);
         let contiguous = pieces.last().is_some_and(|last| last.offset + last.bytes.len() as u64 == offset);
         if !contiguous {
-            pieces.push(Piece { offset, bytes: Vec::new() });
+            let bytes = Vec::with_capacity(to_come * self.layout.sector_bytes());
+            pieces.push(Piece { offset, bytes });
         }
         if let Some(piece) = pieces.last_mut() {
             let start = piece.bytes.len();

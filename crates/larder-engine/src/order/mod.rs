@@ -169,6 +169,9 @@ impl Engine {
 
     /// A dirty block is so no more.
     pub(crate) fn leave_epoch(&mut self, key: BlockKey) {
+        if !self.is_ordered(key.volume) {
+            return;
+        }
         let slot = self.store.find(key).map(|entry| self.store.slot(entry));
         if let (Some(slot), Some(order)) = (slot, self.order_mut(key.volume)) {
             order.leave(key.block, slot);
