@@ -360,9 +360,7 @@ impl ControlLoop {
         let write = |position: &Position| position.present.then_some(position.decision.mode.write);
         let writes: Vec<_> = self.positions.iter().map(write).collect();
         let rate = pace.rate(now, self.config.epoch_seconds);
-        // By then all that the cache holds has been written over.
-        let stay = f64::from(self.config.cache_blocks) / rate.max(f64::MIN_POSITIVE);
-        gate.price(now, rate, stay, FADE, &writes);
+        gate.price(now, rate, self.config.cache_blocks, FADE, &writes);
     }
 
     /// Blocks that may be written to the SSD at `now`, for those who write many at once.

@@ -214,6 +214,29 @@ fn a_budget_of_writes_holds_in_every_period() {
     }
 }
 
+/// A budget of more than is wanted costs nothing, also for blocks that are read again after a while only: the latencies are those without one.
+#[test]
+fn a_budget_that_is_not_used_up_slows_nobody_down() {
+    for allocator in ["larder", "centaur", "unified"] {
+        let latency = |budget: Option<u64>| {
+            let mut plan = plan(vec![TenantPlan::new("one"), TenantPlan::new("other")], allocator, 12);
+            plan.budget =
+                budget.map(|blocks| WriteBudget { bytes: (blocks * BLOCK) as f64, period_seconds: 86_400.0 });
+            // A round takes ten seconds.
+            let rounds = Workload { pattern: Pattern::Loop { places: 1000 }, ..popular(100, 1.0) };
+            run(&plan, &[popular(100, 0.5), rounds]).total.mean_latency
+        };
+        let without = latency(None);
+        for budget in [1 << 26, 1 << 40] {
+            let with = latency(Some(budget));
+            assert!(
+                with < 1.1 * without,
+                "{allocator}: {with} s with {budget} blocks a day, {without} s without"
+            );
+        }
+    }
+}
+
 /// What is told of a tenant's writes to the SSD, against what is then counted, after the third epoch.
 #[test]
 fn writes_to_the_ssd_are_forecast_within_a_tenth() {

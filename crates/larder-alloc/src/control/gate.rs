@@ -7,7 +7,7 @@
 use super::ServedBy;
 use crate::{Latencies, Timed, WritePolicy};
 use larder_policy::doors::{Doors, KINDS, Kind, OPEN, SHAPES, Shares};
-use ledger::Ledger;
+use ledger::{Ledger, Spans};
 
 mod ledger;
 
@@ -137,16 +137,25 @@ impl Gate {
         }
     }
 
-    /// Price what is offered, so that no more than `rate` blocks per second enter. Blocks stay for `stay` seconds; a tenant that is there has a write policy; what was counted so far
-    /// weighs `fade` from now on.
+    /// Blocks per second that would be written to the SSD if everything entered of the tenants that are there.
+    fn offered(&self, writes: &[Option<WritePolicy>]) -> f64 {
+        let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
+        there.flat_map(|(ledger, _)| Kind::all().map(|kind| ledger.offered(kind))).sum()
+    }
+
+    /// Price what is offered to a cache of so many blocks, so that no more than `rate` of them enter per second. A tenant that is there has a write policy; what was counted so
+    /// far weighs `fade` from now on.
     pub(super) fn price(
         &mut self,
         now: f64,
         rate: f64,
-        stay: f64,
+        cache_blocks: u32,
         fade: f64,
         writes: &[Option<WritePolicy>],
     ) {
+        // By then all that the cache holds has been written over. More than is offered does not enter, however much may.
+        let written_over = |rate: f64| f64::from(cache_blocks) / rate.max(f64::MIN_POSITIVE);
+        let spans = Spans { stay: written_over(rate.min(self.offered(writes))), youth: written_over(rate) };
         self.ledgers.iter_mut().for_each(|ledger| ledger.set_price(self.price));
         let mut offers = Vec::new();
         let mut blanks: Vec<(WritePolicy, Ledger)> = Vec::new();
@@ -155,7 +164,7 @@ impl Gate {
             match blanks.iter().find(|(policy, _)| ledger.is_blank() && *policy == write) {
                 Some((_, blank)) => ledger.value_like(now, blank),
                 None => {
-                    ledger.value(now, stay, write, &self.nominal);
+                    ledger.value(now, spans, write, &self.nominal);
                     if ledger.is_blank() {
                         blanks.push((write, ledger.clone()));
                     }

@@ -52,6 +52,15 @@ struct Known {
     since: f64,
 }
 
+/// How long things are so, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spans {
+    /// A block stays in the cache, from its last access on.
+    pub stay: f64,
+    /// A tenant is young, from its first request on.
+    pub youth: f64,
+}
+
 /// Counts of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
@@ -192,8 +201,8 @@ impl Ledger {
         self.waited += seconds;
     }
 
-    /// Count what is under way, and find what everything is worth for a tenant with this write policy, where blocks stay for `stay` seconds from their last access on.
-    pub(super) fn value(&mut self, now: f64, stay: f64, write: WritePolicy, nominal: &Latencies) {
+    /// Count what is under way, and find what everything is worth for a tenant with this write policy.
+    pub(super) fn value(&mut self, now: f64, spans: Spans, write: WritePolicy, nominal: &Latencies) {
         for known in self.sample.values() {
             let age = age(known.since, now, self.unit);
             let life = &mut self.counts[usize::from(known.kind)].lives[age];
@@ -205,8 +214,10 @@ impl Ledger {
         let wait = self.waited / self.taken.max(1.0);
         let at_once = matches!(write, WritePolicy::WriteBack | WritePolicy::WriteOnly);
         let none = Count::default();
+        // Of longer stays nothing can be known.
+        let stay = spans.stay.min(self.unit * (1u64 << (AGES - 1)) as f64);
         // No block can have been seen to stay for nothing yet: what is not known now is not rare.
-        let young = self.counts.is_empty() || now - self.began < stay;
+        let young = self.counts.is_empty() || now - self.began < spans.youth;
         for kind in Kind::all() {
             let (at, shape) = (kind.index(), kind.shape());
             let Count { requests, blocks, lives, .. } = self.counts.get(at).unwrap_or(&none);

@@ -5,6 +5,10 @@ use super::*;
 const NOMINAL: Latencies =
     Latencies { read_hit: 1e-3, read_miss: 5e-3, cached_write: 1e-3, backing_write: 3e-3, write_back: 0.0 };
 
+fn spans(seconds: f64) -> Spans {
+    Spans { stay: seconds, youth: seconds }
+}
+
 fn lives(lived: f64, ended: f64, saved: f64) -> [Age; AGES] {
     let mut lives = [Age::default(); AGES];
     for (age, life) in lives.iter_mut().enumerate() {
@@ -57,7 +61,7 @@ fn only_write_back_saves_a_write_at_once() {
         let kind = Kind::of(true, 2, false, 0, false);
         ledger.observe(kind, [1, 2].into_iter(), 0.0);
         ledger.served(kind, ServedBy::BackingWrite, 2, NOMINAL.backing_write);
-        ledger.value(1.0, 100.0, write, &NOMINAL);
+        ledger.value(1.0, spans(100.0), write, &NOMINAL);
         (ledger.worth(kind), ledger.offered(kind))
     };
     assert_eq!(worth(WritePolicy::WriteBack), (1e-3, 2.0));
@@ -73,7 +77,7 @@ fn a_block_that_is_read_again_and_again_is_worth_more_than_one_that_is_written_a
             ledger.observe(read, [key].into_iter(), second as f64);
             ledger.observe(write, [1000 + key].into_iter(), second as f64);
         }
-        ledger.value(second as f64 + 0.5, 20.0, WritePolicy::WriteThrough, &NOMINAL);
+        ledger.value(second as f64 + 0.5, spans(20.0), WritePolicy::WriteThrough, &NOMINAL);
     }
     // All reads are followed by another, which saves 4 ms, and that is so again: no more than ten of them, and some of these are known by now.
     assert!((0.01..0.04).contains(&ledger.worth(read)), "{}", ledger.worth(read));
@@ -88,7 +92,7 @@ fn what_can_enter_later_is_worth_no_more_than_the_next_read_and_its_price() {
         for second in 1..200u64 {
             ledger.set_price(price);
             (0..10).for_each(|key| ledger.observe(read, [key].into_iter(), second as f64));
-            ledger.value(second as f64 + 0.5, 20.0, WritePolicy::WriteThrough, &NOMINAL);
+            ledger.value(second as f64 + 0.5, spans(20.0), WritePolicy::WriteThrough, &NOMINAL);
         }
         ledger.worth(read)
     };
@@ -104,7 +108,7 @@ fn of_a_cold_block_more_reads_are_expected_while_its_tenant_is_young() {
         let mut ledger = Ledger::new(1.0, 0.0);
         ledger.set_price(price);
         ledger.observe(Kind::of(true, 1, false, 0, false), [1].into_iter(), 10.0);
-        ledger.value(now, 100.0, WritePolicy::WriteThrough, &NOMINAL);
+        ledger.value(now, spans(100.0), WritePolicy::WriteThrough, &NOMINAL);
         ledger.worth(Kind::of(false, 1, false, 0, false))
     };
     let part = 1.0 - f64::exp(-1.0);
@@ -115,13 +119,20 @@ fn of_a_cold_block_more_reads_are_expected_while_its_tenant_is_young() {
 }
 
 #[test]
+fn where_blocks_stay_for_ever_a_read_is_expected_all_the_same() {
+    let mut ledger = Ledger::new(1.0, 0.0);
+    ledger.value(10.0, spans(f64::INFINITY), WritePolicy::WriteThrough, &NOMINAL);
+    assert!(ledger.worth(Kind::of(false, 1, false, 0, false)) > 4e-3);
+}
+
+#[test]
 fn the_sample_is_bounded_and_stands_for_all() {
     let mut ledger = Ledger::new(0.25, 0.0);
     let read = Kind::of(false, 1, false, 0, false);
     for at in 0..200_000u64 {
         ledger.observe(read, [at % 100_000].into_iter(), at as f64 / 1e4);
     }
-    ledger.value(20.0, 100.0, WritePolicy::WriteBack, &NOMINAL);
+    ledger.value(20.0, spans(100.0), WritePolicy::WriteBack, &NOMINAL);
     assert!(ledger.sample.len() <= SAMPLE && ledger.sample.len() > SAMPLE / 4, "{}", ledger.sample.len());
     let ended: f64 = ledger.counts[read.index()].lives.iter().map(|age| age.ended).sum();
     assert!(ended > 1000.0, "{ended}");
@@ -141,7 +152,7 @@ fn what_was_served_elsewhere_counts_like_what_was_seen() {
     other.absorb(&offers);
     for ledger in [&mut one, &mut other] {
         ledger.observe(kind, [1, 2].into_iter(), 0.0);
-        ledger.value(1.0, 100.0, WritePolicy::WriteBack, &NOMINAL);
+        ledger.value(1.0, spans(100.0), WritePolicy::WriteBack, &NOMINAL);
     }
     assert_eq!((one.worth(kind), one.offered(kind)), (other.worth(kind), other.offered(kind)));
     assert!(one.offered(kind) == 10.0 && one.worth(kind) > 0.0);
@@ -152,7 +163,7 @@ fn a_request_that_is_heard_of_late_does_not_count_back() {
     let mut ledger = Ledger::new(1.0, 0.0);
     let read = Kind::of(false, 1, false, 0, false);
     ledger.observe(read, [1].into_iter(), 0.0);
-    ledger.value(10.0, 100.0, WritePolicy::WriteBack, &NOMINAL);
+    ledger.value(10.0, spans(100.0), WritePolicy::WriteBack, &NOMINAL);
     ledger.observe(read, [1].into_iter(), 9.0);
     let lived: f64 = ledger.counts[read.index()].lives.iter().map(|age| age.lived).sum();
     assert_eq!(lived, 10.0);
@@ -161,14 +172,14 @@ fn a_request_that_is_heard_of_late_does_not_count_back() {
 #[test]
 fn a_tenant_that_does_nothing_takes_no_memory() {
     let mut ledger = Ledger::new(1.0, 0.0);
-    ledger.value(10.0, 100.0, WritePolicy::WriteBack, &NOMINAL);
+    ledger.value(10.0, spans(100.0), WritePolicy::WriteBack, &NOMINAL);
     ledger.fade(0.5);
     assert_eq!((ledger.memory_bytes(), ledger.offered(Kind::default())), (0, 0.0));
     // Its worth is that of any other of which nothing is known.
     let mut other = Ledger::new(1.0, 3.0);
     other.value_like(10.0, &ledger);
     let mut same = Ledger::new(1.0, 3.0);
-    same.value(10.0, 100.0, WritePolicy::WriteBack, &NOMINAL);
+    same.value(10.0, spans(100.0), WritePolicy::WriteBack, &NOMINAL);
     assert!(
         Kind::all().all(|kind| other.worth(kind) == same.worth(kind)) && other.worth(Kind::default()) > 0.0
     );
