@@ -40,6 +40,14 @@ impl Slots {
         slot as usize / PAGE_SLOTS
     }
 
+    /// Some bits of all that is known of a slot: to have it at hand.
+    pub fn fetch(&self, slot: u32) -> u64 {
+        let word = self.words.get(slot as usize).copied().unwrap_or_default();
+        let crc = self.crcs.get(slot as usize).copied().unwrap_or_default();
+        let page = self.pages.get(Self::page_of(slot)).map_or(0, |page| page.state.upto);
+        word ^ u64::from(crc) ^ page
+    }
+
     /// The last record that all pages include.
     pub fn least_upto(&self) -> u64 {
         self.pages.iter().map(|page| page.state.upto).min().unwrap_or(0)

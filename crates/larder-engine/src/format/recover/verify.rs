@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Bits of the filter for each slot.
 const FILTER_BITS: usize = 8;
 
+/// Slots whose bits of a filter are fetched at once: they lie anywhere in it.
+const AT_ONCE: usize = 64;
+
 /// Drop and report what contradicts itself.
 pub(super) fn run(recovered: &mut Recovered, findings: &mut Findings) {
     let repeated = repeated(&recovered.words);
@@ -68,15 +71,26 @@ fn contradictory(recovered: &mut Recovered, repeated: &BTreeSet<u64>) -> BTreeSe
 fn repeated(words: &[u64]) -> BTreeSet<u64> {
     let mut seen = Filter::new(words.len());
     let mut second = Filter::new(words.len());
-    let keys = || words.iter().map(|&word| Word(word)).filter(|word| word.is_used()).map(Word::key);
-    for key in keys() {
-        if !seen.insert(key) {
-            second.insert(key);
+    for some in words.chunks(AT_ONCE) {
+        seen.fetch(used_keys(some));
+        for key in used_keys(some) {
+            if !seen.insert(key) {
+                second.insert(key);
+            }
         }
     }
-    let mut candidates: Vec<u64> = keys().filter(|&key| second.contains(key)).collect();
+    let mut candidates = Vec::new();
+    for some in words.chunks(AT_ONCE) {
+        second.fetch(used_keys(some));
+        candidates.extend(used_keys(some).filter(|&key| second.contains(key)));
+    }
     candidates.sort_unstable();
     candidates.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
+}
+
+/// The blocks of slots that are in use.
+fn used_keys(words: &[u64]) -> impl Iterator<Item = u64> {
+    words.iter().map(|&word| Word(word)).filter(|word| word.is_used()).map(Word::key)
 }
 
 struct Filter {
@@ -86,6 +100,11 @@ struct Filter {
 impl Filter {
     fn new(slots: usize) -> Self {
         Self { bits: vec![0; (slots * FILTER_BITS).div_ceil(64).max(1)] }
+    }
+
+    /// The bits of these are about to be looked at.
+    fn fetch(&self, keys: impl Iterator<Item = u64>) {
+        std::hint::black_box(keys.fold(0, |all, key| all ^ self.bits[self.place(key).0]));
     }
 
     /// False if the bit was set.
