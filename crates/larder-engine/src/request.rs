@@ -233,6 +233,7 @@ impl Engine {
             known.pending -= 1;
             return;
         }
+        debug_assert_eq!(known.pending, 1, "a part ends once");
         // Copied before it is changed: what was written just now, and in pieces, would be waited for.
         let part = Part { pending: 0, ..*known };
         known.pending = 0;
