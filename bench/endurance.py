@@ -28,7 +28,7 @@ SCENES = {
     "flush-32": ("a flush after every 32", 32, 0, 32, 2),
     "flush-1-together": ("a flush after each, 32 writers at once", 32, 32, 1, 10),
     "flush-1-alone": ("a flush after each, one writer alone", 32, 1, 1, None),
-    "cleaned-32": ("a flush after every 32, a volume of four times the cache", 4 * CACHE_MIB, 0, 32, None),
+    "cleaned-32": ("a flush after every 32, a volume of four times the cache", 4 * CACHE_MIB, 0, 32, 2),
 }
 # More than any scene gets to.
 WRITES = 500_000

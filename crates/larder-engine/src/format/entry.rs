@@ -1,18 +1,23 @@
-//! Entries of the journal: the changes that make up the state, 20 bytes each.
+//! Entries of the journal: the changes that make up the state, 5 to 20 bytes each. The first byte is the kind, which says how many.
 //!
 //! | bytes | `Map`, `Write` | `Free`, `Clean` | `Mark` | `Unmark` |
 //! | --- | --- | --- | --- | --- |
-//! | 0..8 | block (40 bits), volume (16), kind (8; 64 and [`Epoch`] for one that is dirty and has an epoch; 128 more for a `Write`) | kind | region (40), volume (16), kind (8) | likewise |
-//! | 8..12 | slot | slot | since (8 bytes) | 0 |
-//! | 12..16 | checksum of the data | 0 | | 0 |
-//! | 16..20 | old slot, 2^32-1 for none | 0 | 0 | 0 |
+//! | 0 | kind: 64 and [`Epoch`] for one that is dirty and has an epoch, 16 more for one without an epoch and without an old slot, 128 more for a `Write` | kind | kind | kind |
+//! | 1..6, 6..8 | block, volume | slot (1..5) | region, volume | region, volume |
+//! | 8..12 | slot | | since (8..16) | |
+//! | 12..16 | checksum of the data | | | |
+//! | 16..20 | old slot, 2^32-1 for none; not there where the kind says that there is none | | | |
+//!
+//! Up to version 3 each had 20 bytes ([`Entry::decode_fixed`]).
 
 use super::bytes::{put, u32_at, u64_at};
 use super::epoch::Epoch;
 use std::fmt;
 
-/// Bytes of an entry.
+/// Bytes of an entry at most; up to version 3 of each.
 pub(super) const ENTRY_BYTES: usize = 20;
+/// Bytes of a mark.
+pub(super) const MARK_BYTES: usize = 16;
 
 const BLOCK_BITS: u32 = 40;
 const BLOCK_MASK: u64 = (1 << BLOCK_BITS) - 1;
@@ -23,16 +28,18 @@ pub(super) const KEY_MASK: u64 = (1 << TOP_SHIFT) - 1;
 /// In place of an old slot: a cache has fewer slots than this.
 const NO_SLOT: u32 = u32::MAX;
 
-const MAP_CLEAN: u64 = 1;
-const MAP_DIRTY: u64 = 2;
-const FREE: u64 = 3;
-const CLEAN: u64 = 4;
-const MARK: u64 = 5;
-const UNMARK: u64 = 6;
+const MAP_CLEAN: u8 = 1;
+const MAP_DIRTY: u8 = 2;
+const FREE: u8 = 3;
+const CLEAN: u8 = 4;
+const MARK: u8 = 5;
+const UNMARK: u8 = 6;
+/// A `Map` without an epoch: this and its kind, where it frees no slot.
+const FREES_NONE: u8 = 16;
 /// A dirty `Map` with an epoch: this and its six bits.
-const MAP_IN_EPOCH: u64 = 64;
+const MAP_IN_EPOCH: u8 = 64;
 /// A `Write`: this and the kind of the dirty `Map`.
-const WITH_DATA: u64 = 128;
+const WITH_DATA: u8 = 128;
 
 /// Which block of which volume, by its number in the volume table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -161,58 +168,139 @@ impl Entry {
         Self::Mark { region, since: 0 }
     }
 
-    pub(super) fn encode(&self, into: &mut [u8]) {
-        let (kind, key, middle, last) = match *self {
-            Self::Map { block, dirty, epoch, slot, crc, old } => {
-                let kind = if dirty { kind_of_dirty(epoch) } else { MAP_CLEAN };
-                (kind, block.pack(), u64::from(crc) << 32 | u64::from(slot), old.unwrap_or(NO_SLOT))
+    /// Bytes that it takes.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        match *self {
+            Self::Map { epoch, old, .. } | Self::Write { epoch, old, .. }
+                if epoch.is_some() || old.is_some() =>
+            {
+                ENTRY_BYTES
             }
-            Self::Write { block, epoch, slot, crc, old } => {
-                let kind = WITH_DATA | kind_of_dirty(epoch);
-                (kind, block.pack(), u64::from(crc) << 32 | u64::from(slot), old.unwrap_or(NO_SLOT))
-            }
-            Self::Free { slot } => (FREE, 0, u64::from(slot), 0),
-            Self::Clean { slot } => (CLEAN, 0, u64::from(slot), 0),
-            Self::Mark { region, since } => (MARK, region.pack(), since, 0),
-            Self::Unmark { region } => (UNMARK, region.pack(), 0, 0),
-        };
-        put(into, 0, (kind << TOP_SHIFT | key).to_le_bytes());
-        put(into, 8, middle.to_le_bytes());
-        put(into, 16, last.to_le_bytes());
+            Self::Map { .. } | Self::Write { .. } => 16,
+            Self::Mark { .. } => MARK_BYTES,
+            Self::Free { .. } | Self::Clean { .. } => 5,
+            Self::Unmark { .. } => 8,
+        }
     }
 
-    /// `None` if no entry is written so: there is one way to write each, and bytes that mean nothing are zero.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (word, middle, last) = (u64_at(bytes, 0), u64_at(bytes, 8), u32_at(bytes, 16));
-        let (low, high) = (middle as u32, (middle >> 32) as u32);
-        let rest = (word & KEY_MASK, high, last);
-        let (block, old) = (BlockId::unpack(word), (last != NO_SLOT).then_some(last));
-        let map = |dirty, epoch| Self::Map { block, dirty, epoch, slot: low, crc: high, old };
-        Some(match (word >> TOP_SHIFT, rest) {
-            (MAP_CLEAN, _) => map(false, Epoch::NONE),
-            (MAP_DIRTY, _) => map(true, Epoch::NONE),
-            (kind, _) if kind > WITH_DATA => {
-                Self::Write { block, epoch: epoch_of_dirty(kind - WITH_DATA)?, slot: low, crc: high, old }
+    /// Write it to where so many bytes are.
+    #[inline]
+    pub(super) fn encode(&self, into: &mut [u8]) {
+        match *self {
+            Self::Map { block, dirty: false, slot, crc, old, .. } => {
+                put_map(into, MAP_CLEAN, block, (slot, crc, old));
             }
-            (kind, _) if kind > MAP_IN_EPOCH => map(true, epoch_of_dirty(kind)?),
-            (FREE, (0, 0, 0)) => Self::Free { slot: low },
-            (CLEAN, (0, 0, 0)) => Self::Clean { slot: low },
-            (MARK, (_, _, 0)) => Self::Mark { region: Region::unpack(word), since: middle },
-            (UNMARK, (_, 0, 0)) if low == 0 => Self::Unmark { region: Region::unpack(word) },
+            Self::Map { block, dirty: true, epoch, slot, crc, old } => {
+                put_map(into, kind_of_dirty(epoch), block, (slot, crc, old));
+            }
+            Self::Write { block, epoch, slot, crc, old } => {
+                put_map(into, WITH_DATA | kind_of_dirty(epoch), block, (slot, crc, old));
+            }
+            Self::Free { slot } => put_slot(into, FREE, slot),
+            Self::Clean { slot } => put_slot(into, CLEAN, slot),
+            Self::Mark { region, since } => {
+                put(into, 0, word(MARK, region.pack()));
+                put(into, 8, since.to_le_bytes());
+            }
+            Self::Unmark { region } => put(into, 0, word(UNMARK, region.pack())),
+        }
+    }
+
+    /// The first entry of these bytes, and how many are its own. `None` if no entry is written so: there is one way to write each.
+    #[inline]
+    pub(super) fn decode(bytes: &[u8]) -> Option<(Self, usize)> {
+        let kind = *bytes.first()?;
+        let frees_none = matches!(kind & !WITH_DATA ^ FREES_NONE, MAP_CLEAN | MAP_DIRTY);
+        let len = match kind {
+            FREE | CLEAN => 5,
+            UNMARK => 8,
+            MARK => MARK_BYTES,
+            _ if frees_none => 16,
+            _ => ENTRY_BYTES,
+        };
+        let bytes = bytes.get(..len)?;
+        let entry = match kind {
+            FREE => Self::Free { slot: u32_at(bytes, 1) },
+            CLEAN => Self::Clean { slot: u32_at(bytes, 1) },
+            _ => {
+                let middle = bytes.get(8..16).map_or(0, |middle| u64_at(middle, 0));
+                let last = bytes.get(16..20).map_or(NO_SLOT, |last| u32_at(last, 0));
+                // Only with an epoch is there room for an old slot that there is not.
+                if len == ENTRY_BYTES && last == NO_SLOT && kind & MAP_IN_EPOCH == 0 {
+                    return None;
+                }
+                let kind = if frees_none { kind - FREES_NONE } else { kind };
+                Self::of(kind, u64_at(bytes, 0) >> 8, middle, last)?
+            }
+        };
+        Some((entry, len))
+    }
+
+    /// An entry as it was up to version 3: 20 bytes, the kind in the eighth of them, zeroes for what it does not have.
+    pub(super) fn decode_fixed(bytes: &[u8; ENTRY_BYTES]) -> Option<Self> {
+        let (word, middle, last) = (u64_at(bytes, 0), u64_at(bytes, 8), u32_at(bytes, 16));
+        let (kind, key) = ((word >> TOP_SHIFT) as u8, word & KEY_MASK);
+        match kind {
+            FREE | CLEAN if key == 0 && middle >> 32 == 0 && last == 0 => {
+                let slot = middle as u32;
+                Some(if kind == FREE { Self::Free { slot } } else { Self::Clean { slot } })
+            }
+            FREE | CLEAN => None,
+            MARK | UNMARK if last != 0 => None,
+            _ => Self::of(kind, key, middle, last),
+        }
+    }
+
+    /// An entry about a block or a region, from what both ways of writing have.
+    #[inline]
+    fn of(kind: u8, key: u64, middle: u64, last: u32) -> Option<Self> {
+        let (slot, crc, old) = (middle as u32, (middle >> 32) as u32, (last != NO_SLOT).then_some(last));
+        let block = BlockId::unpack(key);
+        let map = |dirty, epoch| Self::Map { block, dirty, epoch, slot, crc, old };
+        Some(match kind {
+            MAP_CLEAN => map(false, Epoch::NONE),
+            MAP_DIRTY => map(true, Epoch::NONE),
+            kind if kind > WITH_DATA => {
+                Self::Write { block, epoch: epoch_of_dirty(kind - WITH_DATA)?, slot, crc, old }
+            }
+            kind if kind > MAP_IN_EPOCH => map(true, epoch_of_dirty(kind)?),
+            MARK => Self::Mark { region: Region::unpack(key), since: middle },
+            UNMARK if middle == 0 => Self::Unmark { region: Region::unpack(key) },
             _ => return None,
         })
     }
 }
 
-fn kind_of_dirty(epoch: Epoch) -> u64 {
-    if epoch.is_some() { MAP_IN_EPOCH | u64::from(epoch.bits()) } else { MAP_DIRTY }
+/// The first eight bytes of an entry.
+fn word(kind: u8, key: u64) -> [u8; 8] {
+    (key << 8 | u64::from(kind)).to_le_bytes()
+}
+
+fn put_slot(into: &mut [u8], kind: u8, slot: u32) {
+    put(into, 0, [kind]);
+    put(into, 1, slot.to_le_bytes());
+}
+
+#[inline]
+fn put_map(into: &mut [u8], kind: u8, block: BlockId, (slot, crc, old): (u32, u32, Option<u32>)) {
+    let is_short = old.is_none() && kind & MAP_IN_EPOCH == 0;
+    put(into, 0, word(if is_short { kind | FREES_NONE } else { kind }, block.pack()));
+    put(into, 8, (u64::from(crc) << 32 | u64::from(slot)).to_le_bytes());
+    if !is_short {
+        put(into, 16, old.unwrap_or(NO_SLOT).to_le_bytes());
+    }
+}
+
+fn kind_of_dirty(epoch: Epoch) -> u8 {
+    if epoch.is_some() { MAP_IN_EPOCH | epoch.bits() } else { MAP_DIRTY }
 }
 
 /// Of the kind of a dirty `Map`.
-fn epoch_of_dirty(kind: u64) -> Option<Epoch> {
+fn epoch_of_dirty(kind: u8) -> Option<Epoch> {
     match kind {
         MAP_DIRTY => Some(Epoch::NONE),
-        kind if kind > MAP_IN_EPOCH => Epoch::from_bits((kind - MAP_IN_EPOCH) as u8),
+        kind if kind > MAP_IN_EPOCH => Epoch::from_bits(kind - MAP_IN_EPOCH),
         _ => None,
     }
 }
@@ -224,16 +312,44 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_decodes_is_written_the_same_again(bytes in any::<[u8; ENTRY_BYTES]>(), kind in prop_oneof![0u8..8, any::<u8>()]) {
+        fn what_decodes_is_written_the_same_again(bytes in any::<[u8; ENTRY_BYTES]>(), kind in prop_oneof![0u8..24, any::<u8>()], none in any::<bool>()) {
             let mut bytes = bytes;
-            bytes[7] = kind;
-            if (3..64).contains(&kind) { bytes[16..].fill(0); }
-            if let Some(entry) = Entry::decode(&bytes) {
+            bytes[0] = kind;
+            if none { bytes[16..].fill(0xff); }
+            if let Some((entry, len)) = Entry::decode(&bytes) {
                 let mut again = [0xff; ENTRY_BYTES];
-                entry.encode(&mut again);
-                prop_assert_eq!(again, bytes);
+                prop_assert_eq!(entry.bytes(), len);
+                entry.encode(&mut again[..len]);
+                prop_assert_eq!(&again[..len], &bytes[..len]);
+                prop_assert_eq!(Entry::decode(&bytes[..len - 1]), None);
             }
         }
+
+        /// Both ways of writing say the same.
+        #[test]
+        fn what_version_3_wrote_is_read(bytes in any::<[u8; ENTRY_BYTES]>(), kind in prop_oneof![0u8..8, any::<u8>()]) {
+            let mut bytes = bytes;
+            bytes[7] = kind;
+            if matches!(kind, 3 | 4) { bytes[..7].fill(0); bytes[12..].fill(0); }
+            if (5..64).contains(&kind) { bytes[16..].fill(0); }
+            if kind == 6 { bytes[8..].fill(0); }
+            let entry = Entry::decode_fixed(&bytes);
+            prop_assert_eq!(entry.is_some(), matches!(kind, 1..=6 | 65..128 | 130 | 193..));
+            if let Some(entry) = entry {
+                let mut again = vec![0; entry.bytes()];
+                entry.encode(&mut again);
+                prop_assert_eq!(Entry::decode(&again), Some((entry, again.len())));
+            }
+        }
+    }
+
+    /// Bytes that version 3 wrote.
+    #[test]
+    fn a_write_of_version_3() {
+        let bytes = [5, 0, 0, 0, 0, 2, 0, 130, 9, 0, 0, 0, 0xef, 0xbe, 0xad, 0xde, 0xff, 0xff, 0xff, 0xff];
+        let block = BlockId { volume: 2, block: 5 };
+        let write = Entry::Write { block, epoch: Epoch::NONE, slot: 9, crc: 0xdead_beef, old: None };
+        assert_eq!(Entry::decode_fixed(&bytes), Some(write));
     }
 
     #[test]
@@ -258,10 +374,10 @@ mod tests {
             mark,
             Entry::Unmark { region },
         ] {
-            let mut bytes = [0xff; ENTRY_BYTES];
-            entry.encode(&mut bytes);
-            assert_eq!(Entry::decode(&bytes), Some(entry));
+            let mut bytes = [0xff; 24];
+            entry.encode(&mut bytes[..entry.bytes()]);
+            assert_eq!(Entry::decode(&bytes), Some((entry, entry.bytes())));
         }
-        assert_eq!(Entry::decode(&[0; ENTRY_BYTES]), None);
+        assert_eq!((Entry::decode(&[0; ENTRY_BYTES]), Entry::decode(&[])), (None, None));
     }
 }

@@ -10,9 +10,9 @@
 //!   before the tail would pass it.
 
 use super::checksum::Salt;
-use super::entry::{Entry, Region};
+use super::entry::{ENTRY_BYTES, Entry, MARK_BYTES, Region};
 use super::layout::Layout;
-use super::record::{Header, record_entries};
+use super::record::{Header, record_room};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Records that ordinary entries leave free, for marks to be written again (half of them hold all marks) and for a
@@ -68,6 +68,8 @@ pub struct JournalWriter {
     /// The last record with data of its own ([`Entry::Write`]).
     with_data: u64,
     pending: Vec<Entry>,
+    /// The records that they will take.
+    pending_records: Packing,
     /// Marks among `pending`.
     pending_marks: usize,
     marks: BTreeMap<Region, MarkState>,
@@ -99,6 +101,7 @@ impl JournalWriter {
             called_durable: next - 1,
             with_data: 0,
             pending: Vec::new(),
+            pending_records: Packing::default(),
             pending_marks: 0,
             marks_by_age: marks.iter().map(|(&region, mark)| (mark.at, region)).collect(),
             marks,
@@ -110,8 +113,8 @@ impl JournalWriter {
 
     /// Take an entry for the next record.
     pub fn push(&mut self, entry: Entry) -> Result<(), JournalError> {
-        let records = (self.pending.len() as u64 + 1).div_ceil(self.per_record() as u64);
-        if records + self.reserve() > self.room() {
+        let records = self.pending_records.with(entry.bytes(), self.record_room());
+        if records.count + self.reserve() > self.room() {
             return Err(JournalError::Full);
         }
         let entry = match entry {
@@ -126,6 +129,7 @@ impl JournalWriter {
             other => other,
         };
         self.pending.push(entry);
+        self.pending_records = records;
         Ok(())
     }
 
@@ -133,16 +137,24 @@ impl JournalWriter {
     /// order.
     pub fn seal(&mut self) -> Vec<Piece> {
         let mut entries = std::mem::take(&mut self.pending);
+        let ordinary = std::mem::take(&mut self.pending_records);
         self.pending_marks = 0;
-        let ordinary = entries.len().div_ceil(self.per_record());
         self.carry(&mut entries, ordinary);
         let mut pieces = Vec::new();
-        let records = entries.len().div_ceil(self.per_record());
-        for (at, some) in entries.chunks_mut(self.per_record()).enumerate() {
-            self.record(some, &mut pieces, records - at);
+        let mut rest = &mut entries[..];
+        while !rest.is_empty() {
+            let mut record = Packing::default();
+            let fits = |entry: &&Entry| {
+                record = record.with(entry.bytes(), self.record_room());
+                record.count == 1
+            };
+            let count = rest.iter().take_while(fits).count();
+            let (some, others) = rest.split_at_mut(count);
+            self.record(some, &mut pieces);
+            rest = others;
         }
         if entries.is_empty() && self.is_short() && self.has_new_tail() {
-            self.record(&mut [], &mut pieces, 1);
+            self.record(&mut [], &mut pieces);
         }
         entries.clear();
         self.pending = entries;
@@ -154,7 +166,7 @@ impl JournalWriter {
     pub fn confirm(&mut self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         if (self.called_durable + 1..=self.durable).contains(&self.with_data) && !self.is_short() {
-            self.record(&mut [], &mut pieces, 1);
+            self.record(&mut [], &mut pieces);
         }
         pieces
     }
@@ -199,10 +211,12 @@ impl JournalWriter {
         self.marks_by_age.first().map_or(self.page_tail, |oldest| oldest.0.min(self.page_tail)).min(self.next)
     }
 
-    /// Entries that can be pushed before it is full.
+    /// Entries that can be pushed before it is full, of whatever kinds.
     pub fn room_entries(&self) -> u64 {
-        let entries = self.room().saturating_sub(self.reserve()) * self.per_record() as u64;
-        entries.saturating_sub(self.pending.len() as u64)
+        let records = self.room().saturating_sub(self.reserve()).checked_sub(self.pending_records.count);
+        let room = self.record_room();
+        let entries = |bytes: usize| (bytes / ENTRY_BYTES) as u64;
+        records.map_or(0, |records| records * entries(room) + entries(self.pending_records.left(room)))
     }
 
     /// The mark of a region, if it is in a record. It protects once that record (`since`) is durable.
@@ -212,7 +226,7 @@ impl JournalWriter {
 
     /// Regions that may be marked at a time.
     pub fn marks_max(&self) -> usize {
-        (self.reserve() as usize / 2 * self.per_record()).min(MARKS_MAX)
+        (self.reserve() as usize / 2 * marks_in(self.record_room())).min(MARKS_MAX)
     }
 
     /// Records that may be made: the record before the tail is the last to be overwritten.
@@ -224,8 +238,9 @@ impl JournalWriter {
         reserve(&self.layout)
     }
 
-    fn per_record(&self) -> usize {
-        record_entries(self.layout.shape().sector_bytes)
+    /// Bytes of entries in a record.
+    fn record_room(&self) -> usize {
+        record_room(self.layout.shape().sector_bytes)
     }
 
     /// True when entries are, or soon will be, refused.
@@ -247,7 +262,7 @@ impl JournalWriter {
     /// Write marks again that half of the ring has passed: with each commit as many records of them as it has of its
     /// own, so that all are through before the ring has turned. When room is short, all marks at once: then none is
     /// old again before the tail has moved, and half of the reserve is enough.
-    fn carry(&mut self, entries: &mut Vec<Entry>, ordinary: usize) {
+    fn carry(&mut self, entries: &mut Vec<Entry>, ordinary: Packing) {
         let half = self.next.saturating_sub(self.layout.records() / 2);
         if self.marks_by_age.first().is_none_or(|oldest| oldest.0 >= half) {
             return;
@@ -255,9 +270,9 @@ impl JournalWriter {
         let (before, budget) = match self.is_short() {
             true => (u64::MAX, usize::MAX),
             false => {
-                let left = (self.room() - self.reserve()) as usize;
-                let records = (2 * ordinary).min(left.max(ordinary));
-                (half, records * self.per_record() - entries.len())
+                let left = (self.room() - self.reserve()).saturating_sub(ordinary.count);
+                let (more, room) = (ordinary.count.min(left), self.record_room());
+                (half, more as usize * marks_in(room) + marks_in(ordinary.left(room)))
             }
         };
         let settled: BTreeSet<_> = entries.iter().filter_map(region_of).collect();
@@ -268,7 +283,7 @@ impl JournalWriter {
     }
 
     /// Make the next record of these entries.
-    fn record(&mut self, entries: &mut [Entry], pieces: &mut Vec<Piece>, to_come: usize) {
+    fn record(&mut self, entries: &mut [Entry], pieces: &mut Vec<Piece>) {
         let sequence = self.next;
         self.next += 1;
         entries.iter_mut().for_each(|entry| self.note_mark(entry, sequence));
@@ -288,8 +303,7 @@ impl JournalWriter {
         let offset = self.layout.record_offset(sequence);
         let contiguous = pieces.last().is_some_and(|last| last.offset + last.bytes.len() as u64 == offset);
         if !contiguous {
-            let bytes = Vec::with_capacity(to_come * self.layout.sector_bytes());
-            pieces.push(Piece { offset, bytes });
+            pieces.push(Piece { offset, bytes: Vec::new() });
         }
         if let Some(piece) = pieces.last_mut() {
             let start = piece.bytes.len();
@@ -312,6 +326,34 @@ impl JournalWriter {
             self.marks_by_age.insert((sequence, region));
         }
     }
+}
+
+/// Records that entries take, one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Packing {
+    count: u64,
+    /// Bytes of entries in the last of them.
+    used: usize,
+}
+
+impl Packing {
+    /// With one more entry; a record has room for so many bytes.
+    fn with(self, entry: usize, room: usize) -> Self {
+        match entry <= self.left(room) {
+            true => Self { used: self.used + entry, ..self },
+            false => Self { count: self.count + 1, used: entry },
+        }
+    }
+
+    /// Bytes left in the last record.
+    fn left(self, room: usize) -> usize {
+        if self.count > 0 { room - self.used } else { 0 }
+    }
+}
+
+/// Marks in so many bytes of entries.
+fn marks_in(bytes: usize) -> usize {
+    bytes / MARK_BYTES
 }
 
 fn region_of(entry: &Entry) -> Option<Region> {

@@ -9,7 +9,8 @@
 //! | 24..32 | tail: where replay begins if this is the last record |
 //! | 32..40 | durable: every record up to this one was durable when this one was made |
 //! | 40..42 | entries |
-//! | 48.. | entries of 20 bytes each; zeroes after the last |
+//! | 42..44 | their bytes; 0 in a record of version 3 or 2, whose entries have 20 bytes each |
+//! | 48.. | entries; zeroes after the last |
 //!
 //! A sector of zeroes was never written.
 
@@ -22,9 +23,14 @@ use super::layout::Layout;
 const MAGIC: [u8; 4] = *b"LDRJ";
 const HEADER_BYTES: usize = 48;
 
-/// Entries that a record of one sector holds.
+/// Bytes of entries that a record of one sector holds.
+pub(super) const fn record_room(sector_bytes: u32) -> usize {
+    (sector_bytes as usize).saturating_sub(HEADER_BYTES)
+}
+
+/// Entries that it holds, of whatever kinds.
 pub(super) const fn record_entries(sector_bytes: u32) -> usize {
-    (sector_bytes as usize).saturating_sub(HEADER_BYTES) / ENTRY_BYTES
+    record_room(sector_bytes) / ENTRY_BYTES
 }
 
 /// What a record says of itself.
@@ -53,11 +59,37 @@ pub(super) enum Sector<'s> {
 
 /// The entries of a whole record.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entries<'s>(&'s [u8]);
+pub(super) struct Entries<'s> {
+    bytes: &'s [u8],
+    /// As version 3 wrote them.
+    fixed: bool,
+}
 
-impl Entries<'_> {
-    pub fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
-        self.0.as_chunks::<ENTRY_BYTES>().0.iter().filter_map(|bytes| Entry::decode(bytes))
+impl<'s> Entries<'s> {
+    fn of(sector: &'s [u8]) -> Option<Self> {
+        let (count, bytes) = (usize::from(u16_at(sector, 40)), usize::from(u16_at(sector, 42)));
+        let fixed = bytes == 0;
+        let bytes = sector[HEADER_BYTES..].get(..if fixed { count * ENTRY_BYTES } else { bytes })?;
+        let entries = Self { bytes, fixed };
+        let found = entries.walk().fold((0, 0), |(found, end), (_, len)| (found + 1, end + len));
+        (found == (count, bytes.len())).then_some(entries)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Entry> + use<'s> {
+        self.walk().map(|(entry, _)| entry)
+    }
+
+    /// Entries and their lengths, up to the first that is none.
+    fn walk(&self) -> impl Iterator<Item = (Entry, usize)> + use<'s> {
+        let Self { mut bytes, fixed } = *self;
+        std::iter::from_fn(move || {
+            let (entry, len) = match fixed {
+                true => (Entry::decode_fixed(bytes.first_chunk()?)?, ENTRY_BYTES),
+                false => Entry::decode(bytes)?,
+            };
+            bytes = &bytes[len..];
+            Some((entry, len))
+        })
     }
 }
 
@@ -75,15 +107,10 @@ pub(super) fn inspect<'s>(sector: &'s [u8], salt: Salt, layout: &Layout, wanted:
         tail: u64_at(sector, 24),
         durable: u64_at(sector, 32),
     };
-    let Some(entries) = sector[HEADER_BYTES..].get(..usize::from(u16_at(sector, 40)) * ENTRY_BYTES) else {
-        return Sector::Broken;
-    };
     let in_place = header.sequence % layout.records() == wanted % layout.records();
-    let decodable =
-        || entries.as_chunks::<ENTRY_BYTES>().0.iter().all(|bytes| Entry::decode(bytes).is_some());
-    match in_place && header.is_possible() && decodable() {
-        true => Sector::Record(header, Entries(entries)),
-        false => Sector::Broken,
+    match Entries::of(sector).filter(|_| in_place && header.is_possible()) {
+        Some(entries) => Sector::Record(header, entries),
+        None => Sector::Broken,
     }
 }
 
@@ -103,11 +130,15 @@ impl Header {
         for (at, number) in numbers.into_iter().enumerate() {
             put(into, 8 + 8 * at, number.to_le_bytes());
         }
-        // A sector of 4 KiB holds 202.
-        put(into, 40, (entries.len() as u16).to_le_bytes());
-        for (place, entry) in into[HEADER_BYTES..].as_chunks_mut::<ENTRY_BYTES>().0.iter_mut().zip(entries) {
-            entry.encode(place);
+        let mut end = HEADER_BYTES;
+        for entry in entries {
+            let bytes = entry.bytes();
+            entry.encode(&mut into[end..end + bytes]);
+            end += bytes;
         }
+        // A sector has 4 KiB at most.
+        put(into, 40, (entries.len() as u16).to_le_bytes());
+        put(into, 42, ((end - HEADER_BYTES) as u16).to_le_bytes());
         let crc = salt.metadata(Kind::Record, &into[4..]);
         put(into, 0, crc.to_le_bytes());
     }
@@ -116,15 +147,19 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Uuid;
+    use crate::format::{BlockId, Epoch, Uuid};
 
     #[test]
     fn a_record_survives_in_its_place_only() {
         let layout = Layout::for_slots(4096, 512, 100).unwrap();
         let salt = Salt::new(Uuid([3; 16]));
         let header = Header { sequence: 130, session: 4, tail: 8, durable: 129 };
-        let entries: Vec<_> = (0..23).map(|slot| Entry::Free { slot }).collect();
-        assert_eq!(record_entries(512), entries.len());
+        let block = BlockId { volume: 1, block: 7 };
+        let map = |slot, old| Entry::Map { block, dirty: true, epoch: Epoch::NONE, slot, crc: 1, old };
+        let free = |slot| Entry::Free { slot };
+        let mut entries: Vec<_> = (0..22).map(|slot| map(slot, Some(slot))).collect();
+        entries.extend([free(0), map(22, None)]);
+        assert_eq!(entries.iter().map(Entry::bytes).sum::<usize>() + 3, record_room(512));
         let mut sector = [0xff; 512];
         header.encode(&mut sector, salt, &entries);
         let found = |wanted| match inspect(&sector, salt, &layout, wanted) {
@@ -135,6 +170,44 @@ mod tests {
         assert_eq!((found(2), found(131)), (Some((header, entries)), None));
         assert!(matches!(inspect(&sector, Salt::new(Uuid([4; 16])), &layout, 130), Sector::Broken));
         assert!(matches!(inspect(&[0; 512], salt, &layout, 130), Sector::Blank));
+    }
+
+    /// Records that version 3 wrote, with entries of 20 bytes and nothing that says how many bytes there are.
+    #[test]
+    fn a_record_of_version_3_is_read() {
+        let layout = Layout::for_slots(4096, 512, 100).unwrap();
+        let salt = Salt::new(Uuid([3; 16]));
+        let header = Header { sequence: 130, session: 4, tail: 8, durable: 129 };
+        let mut sector = [0; 512];
+        header.encode(&mut sector, salt, &[]);
+        put(&mut sector, 40, 2u16.to_le_bytes());
+        let free = |slot: u8| [[0; 7].as_slice(), &[3, slot], &[0; 11]].concat();
+        sector[48..88].copy_from_slice(&[free(9), free(7)].concat());
+        let crc = salt.metadata(Kind::Record, &sector[4..]);
+        put(&mut sector, 0, crc.to_le_bytes());
+        let Sector::Record(found, entries) = inspect(&sector, salt, &layout, 130) else {
+            panic!("a whole record")
+        };
+        assert_eq!(found, header);
+        assert_eq!(entries.iter().collect::<Vec<_>>(), [Entry::Free { slot: 9 }, Entry::Free { slot: 7 }]);
+    }
+
+    #[test]
+    fn what_is_not_as_many_entries_as_it_says_is_broken() {
+        let layout = Layout::for_slots(4096, 512, 100).unwrap();
+        let salt = Salt::new(Uuid([3; 16]));
+        let header = Header { sequence: 130, session: 4, tail: 8, durable: 129 };
+        for (count, bytes) in [(2, 10), (2, 11), (2, 9), (1, 10), (3, 10), (2, 500), (0, 10), (2, 0), (24, 0)]
+        {
+            let mut sector = [0; 512];
+            header.encode(&mut sector, salt, &[Entry::Free { slot: 9 }, Entry::Clean { slot: 7 }]);
+            put(&mut sector, 40, u16::to_le_bytes(count));
+            put(&mut sector, 42, u16::to_le_bytes(bytes));
+            let crc = salt.metadata(Kind::Record, &sector[4..]);
+            put(&mut sector, 0, crc.to_le_bytes());
+            let is_whole = matches!(inspect(&sector, salt, &layout, 130), Sector::Record(..));
+            assert_eq!(is_whole, (count, bytes) == (2, 10), "{count} entries, {bytes} bytes");
+        }
     }
 
     #[test]

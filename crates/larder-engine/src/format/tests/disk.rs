@@ -45,6 +45,12 @@ impl Disk {
         disk
     }
 
+    /// Other bytes, durably, in place of whole sectors.
+    pub fn replace(&mut self, start: usize, bytes: &[u8]) {
+        self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+        self.put_durable(start, bytes);
+    }
+
     /// The power goes: of each sector any write since the last flush may be the last that happened, and one of them
     /// was cut in the middle.
     pub fn crash(&mut self, rng: &mut Rng) {

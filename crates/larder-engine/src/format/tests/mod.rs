@@ -3,6 +3,7 @@
 mod arrivals;
 mod cost;
 mod disk;
+mod earlier;
 mod flips;
 mod history;
 mod holes;

@@ -4,6 +4,7 @@
 //! is different. What guests write is on the device, as dirty blocks come with their data; the rest is not.
 
 use super::disk::Disk;
+use super::earlier::as_version_3;
 use super::images::{formatted, layout};
 use super::state::{Held, State, is_trusted, is_warm, region};
 use crate::format::*;
@@ -46,6 +47,8 @@ pub struct Model {
     /// The last page that was written.
     written: Ticket,
     pub crashes: u32,
+    /// Each crash leaves what version 3 would have left.
+    pub earlier: bool,
 }
 
 impl Model {
@@ -69,6 +72,7 @@ impl Model {
             pages: VecDeque::new(),
             written: Ticket::default(),
             crashes: 0,
+            earlier: false,
         }
     }
 
@@ -355,6 +359,9 @@ impl Model {
         let mut rng = Rng::new(seed);
         self.disk.crash(&mut rng);
         self.crashes += 1;
+        if self.earlier {
+            as_version_3(&mut self.disk);
+        }
         self.crash_in_start(&mut rng);
         self.start();
         for stored in &mut self.backing {

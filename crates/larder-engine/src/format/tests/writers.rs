@@ -37,7 +37,7 @@ fn entries_are_refused_before_a_needed_record_would_be_overwritten() {
 fn nothing_is_sealed_where_there_is_nothing_to_say() {
     let Session { mut journal, .. } = session(32);
     assert!(journal.seal().is_empty());
-    (0..24).for_each(|slot| journal.push(Entry::Free { slot }).unwrap());
+    (0..93).for_each(|slot| journal.push(Entry::Free { slot }).unwrap());
     let pieces = journal.seal();
     assert_eq!(pieces.iter().map(|piece| piece.bytes.len()).sum::<usize>(), 2 * 512);
     assert!(journal.seal().is_empty() && journal.is_sealed());
@@ -48,7 +48,7 @@ fn marks_go_along_with_the_ring_and_keep_their_age() {
     let mut session = session(64);
     let journal = &mut session.journal;
     let marks_max = journal.marks_max();
-    assert_eq!(marks_max, 2 * 23);
+    assert_eq!(marks_max, 2 * 29);
     for region in 0..marks_max as u64 {
         journal.push(Entry::mark(Region { volume: 1, region })).unwrap();
     }
@@ -61,7 +61,7 @@ fn marks_go_along_with_the_ring_and_keep_their_age() {
         journal.checkpointed(journal.sealed());
         for region in 0..marks_max as u64 {
             let mark = journal.mark(Region { volume: 1, region }).unwrap();
-            assert_eq!(mark.since, 1 + region / 23, "round {round}");
+            assert_eq!(mark.since, 1 + region / 29, "round {round}");
             assert!(mark.at + 64 > journal.sealed() && journal.tail() <= mark.at);
         }
     }
@@ -72,9 +72,9 @@ fn marks_go_along_with_the_ring_and_keep_their_age() {
 fn marks_go_along_with_large_commits() {
     let mut session = session(64);
     let journal = &mut session.journal;
-    (0..46).for_each(|region| journal.push(Entry::mark(Region { volume: 1, region })).unwrap());
+    (0..58).for_each(|region| journal.push(Entry::mark(Region { volume: 1, region })).unwrap());
     for _ in 0..200 {
-        for _ in 0..10 * 23 {
+        for _ in 0..10 * 92 {
             journal.push(Entry::Free { slot: 1 }).expect("the tail keeps up");
         }
         journal.seal();
