@@ -33,7 +33,7 @@ mod observer;
 pub use allowance::{BudgetPeriod, BudgetView, GRANT_ALL_SECONDS, GRANT_SECONDS, Limit, Spent};
 pub use budget::WriteBudget;
 pub use dry_run::{DryRunError, Outlook, Prospect};
-pub use gate::{Offers, Shaped};
+pub use gate::{Offer, Offers, Shaped};
 pub use larder_policy::doors::{Kind, Shares};
 
 /// Blocks of a tenant that are looked at, at most.
@@ -322,7 +322,7 @@ impl ControlLoop {
 
     /// A request of a `kind` that was told by [`Self::ask`] was served, took so many seconds, and wrote so many blocks to the SSD, or would have.
     #[inline]
-    pub fn offered(&mut self, tenant: usize, kind: Kind, by: ServedBy, blocks: u64, seconds: f64) {
+    pub fn offered(&mut self, tenant: usize, kind: Kind, by: ServedBy, blocks: Offer, seconds: f64) {
         if let Some(gate) = &mut self.gate {
             gate.served(tenant, kind, by, blocks, seconds);
         }
@@ -356,10 +356,10 @@ impl ControlLoop {
 
     /// Price what is offered to the SSD.
     fn price(&mut self, now: f64) {
-        let (Some(gate), Some(pace)) = (&mut self.gate, &self.pace) else { return };
+        let Some(gate) = &mut self.gate else { return };
         let write = |position: &Position| position.present.then_some(position.decision.mode.write);
         let writes: Vec<_> = self.positions.iter().map(write).collect();
-        let rate = pace.rate(now, self.config.epoch_seconds);
+        let rate = self.pace.as_ref().map_or(f64::INFINITY, |pace| pace.rate(now, self.config.epoch_seconds));
         gate.price(now, rate, self.config.cache_blocks, FADE, &writes);
     }
 
@@ -443,6 +443,10 @@ impl ControlLoop {
         self.epoch += u64::from(whole);
         if let Some(pace) = &mut self.pace {
             pace.turn(now);
+        }
+        if let Some(gate) = &mut self.gate {
+            let held: u64 = usages.iter().map(|usage| u64::from(usage.resident_blocks)).sum();
+            gate.set_free(u64::from(self.config.cache_blocks).saturating_sub(held));
         }
         let found: Vec<_> = (0..self.tenants.len()).map(|at| self.find(at, now, usages, whole)).collect();
         let next = self.decision_seconds() - now;
@@ -555,9 +559,10 @@ fn needs(allocator: &dyn Allocator, config: &ControlConfig, tenants: &[ControlTe
     allocator.needs(config.budget.is_some() || !config.write_back || tenants.iter().any(fixed))
 }
 
-/// What prices writes, with doors of its own.
+/// What prices what is offered to the SSD, with doors of its own.
 fn gate(config: &ControlConfig, profile: &Profile, tenants: usize) -> Option<Gate> {
-    (config.budget.is_some() && profile.prices_writes)
+    profile
+        .prices_writes
         .then(|| Gate::new(tenants, config.cache_blocks, config.nominal, config.epoch_seconds / UNITS))
 }
 

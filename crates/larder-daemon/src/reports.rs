@@ -56,7 +56,8 @@ pub fn offers<C>(reactors: &[Handle<C>], places: &[Place]) -> Vec<Option<Box<Off
         .collect();
     let offered = |place: &Place| {
         let of = told.get(place.reactor)?.as_ref()?.get(usize::from(place.tenant.0))?.as_ref()?;
-        Some(Box::new(Offers { blocks: of.blocks, took: of.served.map(|by| by.map(timed)) }))
+        let (blocks, taken, resident) = (of.offered.blocks, of.offered.taken, of.offered.resident);
+        Some(Box::new(Offers { blocks, taken, resident, took: of.served.map(|by| by.map(timed)) }))
     };
     places.iter().map(offered).collect()
 }

@@ -15,24 +15,41 @@ pub(crate) struct Asked {
     pub closed: bool,
 }
 
+/// Blocks that requests of a tenant brought, by the [`Kind::index`] of the requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedBlocks {
+    /// Those that were written to the cache device, or would have been if the doors had been open.
+    pub blocks: [u64; KINDS],
+    /// Those of writes that were let in.
+    pub taken: [u64; KINDS],
+    /// Those of them that were cached before.
+    pub resident: [u64; KINDS],
+}
+
+impl Default for OfferedBlocks {
+    fn default() -> Self {
+        Self { blocks: [0; KINDS], taken: [0; KINDS], resident: [0; KINDS] }
+    }
+}
+
 /// The doors of all tenants, and what was offered.
 #[derive(Debug)]
 pub(crate) struct Offered {
     doors: Doors,
-    /// Blocks that were written to the cache device, or would have been, by tenant and kind; none of a tenant that has asked for nothing.
-    blocks: Vec<Option<Box<[u64; KINDS]>>>,
+    /// By tenant; none of one that has asked for nothing.
+    blocks: Vec<Option<Box<OfferedBlocks>>>,
 }
 
 impl Offered {
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.doors.memory_bytes() + self.blocks.iter().flatten().count() * size_of::<[u64; KINDS]>()
+        self.doors.memory_bytes() + self.blocks.iter().flatten().count() * size_of::<OfferedBlocks>()
     }
 
-    fn add(&mut self, tenant: usize, kind: Kind, blocks: u64) {
+    fn of(&mut self, tenant: usize) -> &mut OfferedBlocks {
         if tenant >= self.blocks.len() {
             self.blocks.resize_with(tenant + 1, || None);
         }
-        self.blocks[tenant].get_or_insert_with(|| Box::new([0; KINDS]))[kind.index()] += blocks;
+        self.blocks[tenant].get_or_insert_default()
     }
 }
 
@@ -59,9 +76,8 @@ impl Engine {
         }
     }
 
-    /// Blocks that requests of a tenant have written to the cache device since there are doors, or would have if they had been let in, by the [`Kind::index`] of the requests. `None` of
-    /// one that has asked for nothing.
-    pub fn offered(&self, tenant: TenantId) -> Option<&[u64; KINDS]> {
+    /// What requests of a tenant brought since there are doors. `None` of one that has asked for nothing.
+    pub fn offered(&self, tenant: TenantId) -> Option<&OfferedBlocks> {
         self.offered.as_ref()?.blocks.get(usize::from(tenant.0))?.as_deref()
     }
 
@@ -91,7 +107,7 @@ impl Engine {
         let Some(offered) = &mut self.offered else { return Asked::default() };
         let (kind, enters) = offered.doors.ask(tenant, write, (0..count).map(|at| first + at as u64));
         if write {
-            offered.add(tenant, kind, count as u64);
+            offered.of(tenant).blocks[kind.index()] += count as u64;
         }
         let waits = write && self.is_ordered(volume) && self.writes_back(volume);
         Asked { kind, closed: !enters && !waits }
@@ -101,7 +117,17 @@ impl Engine {
     #[inline]
     pub(crate) fn offer_read(&mut self, tenant: usize, asked: Asked) {
         if let Some(offered) = &mut self.offered {
-            offered.add(tenant, asked.kind, 1);
+            offered.of(tenant).blocks[asked.kind.index()] += 1;
+        }
+    }
+
+    /// A block is written that is cached, or not.
+    #[inline]
+    pub(crate) fn offer_write(&mut self, tenant: usize, asked: Asked, is_cached: bool) {
+        if let Some(offered) = self.offered.as_mut().filter(|_| !asked.closed) {
+            let offered = offered.of(tenant);
+            offered.taken[asked.kind.index()] += 1;
+            offered.resident[asked.kind.index()] += u64::from(is_cached);
         }
     }
 

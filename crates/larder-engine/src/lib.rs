@@ -69,6 +69,7 @@ mod write_back;
 pub use allowance::WriteLimit;
 pub use api::*;
 pub use clean::{DirtyLimits, Drain};
+pub use doors::OfferedBlocks;
 #[cfg(feature = "planted")]
 pub use durable::recover_planted;
 pub use durable::{GrowError, JoinError, OpenError, Planted, Sums};

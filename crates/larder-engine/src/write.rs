@@ -4,6 +4,7 @@
 //! the other. An absent block is admitted only by a write of the whole block: a part of a block would need its rest from the backing first. A block that
 //! still is dirty from a time under `wb` leaves when the backing has all of it.
 
+use crate::doors::Asked;
 use crate::locks::Owner;
 use crate::request::Part;
 use crate::store::{BlockKey, EntryId, State};
@@ -58,7 +59,7 @@ impl Engine {
     fn write_around(&mut self, part_id: u32, part: &Part) {
         for block in self.blocks_of(part.start, part.end) {
             let key = BlockKey { volume: part.volume, block };
-            self.count_write(key);
+            self.count_write(key, part.asked);
             if !self.is_dirty(key) {
                 self.invalidate(key, Owner::Part(part_id));
             }
@@ -69,7 +70,7 @@ impl Engine {
         let mut run: Option<Run> = None;
         for block in self.blocks_of(part.start, part.end) {
             let key = BlockKey { volume: part.volume, block };
-            self.count_write(key);
+            self.count_write(key, part.asked);
             let (block_start, block_end) = self.block_range(part.volume, block);
             let (start, end) = (part.start.max(block_start), part.end.min(block_end));
             let entry = self.entry_for_write(part_id, key, start, end);
@@ -94,13 +95,14 @@ impl Engine {
         self.flush_run(part_id, part, run);
     }
 
-    pub(crate) fn count_write(&mut self, key: BlockKey) {
+    pub(crate) fn count_write(&mut self, key: BlockKey, asked: Asked) {
         let state = self.store.find(key).map(|entry| self.store.state(entry));
         let hit =
             state == Some(State::Dirty) || (state == Some(State::Valid) && !self.goes_past_cache(key.volume));
         let stats = self.stats_mut(key.volume);
         stats.write_hits += u64::from(hit);
         stats.write_misses += u64::from(!hit);
+        self.offer_write(self.tenant_of(key.volume), asked, hit);
     }
 
     /// The entry whose slot takes `start..end` of a block; `None` where the cache is passed by.

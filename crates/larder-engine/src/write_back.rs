@@ -39,7 +39,7 @@ impl Engine {
         let mut run: Option<Run> = None;
         for block in self.blocks_of(part.start, part.end) {
             let key = BlockKey { volume: part.volume, block };
-            self.count_write(key);
+            self.count_write(key, part.asked);
             let (block_start, block_end) = self.block_range(part.volume, block);
             let (start, end) = (part.start.max(block_start), part.end.min(block_end));
             let whole = (start, end) == (block_start, block_end);

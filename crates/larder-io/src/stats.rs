@@ -3,7 +3,9 @@
 use crate::command::CommandKind;
 use crate::frontend::VolumeInfo;
 use crate::requests::{Latencies, RequestStats};
-use larder_engine::{Drain, KINDS, SHAPES, SessionMark, TenantId, TenantStats, VolumeId, WritePolicy};
+use larder_engine::{
+    Drain, OfferedBlocks, SHAPES, SessionMark, TenantId, TenantStats, VolumeId, WritePolicy,
+};
 use std::fmt;
 use std::time::Duration;
 
@@ -152,8 +154,8 @@ pub struct TenantSpending {
 /// What a tenant offered to the cache device since there are doors ([`larder_engine::Engine::set_doors`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TenantOffers {
-    /// Blocks that were written to the cache device, or would have been, by [`larder_engine::Kind::index`].
-    pub blocks: [u64; KINDS],
+    /// What its requests brought.
+    pub offered: OfferedBlocks,
     /// Requests that have ended, by what served them (the cache a read, the backing a read, the cache a write, the backing a write) and [`larder_engine::Kind::shape_served`].
     pub served: [[Served; SHAPES]; 4],
 }

@@ -126,9 +126,6 @@ impl ControlLoop {
         });
         self.heard = Heard::default();
         // What is known of the tenants' requests counts on with another budget.
-        if self.prices() != (budget.is_some() && self.profile.prices_writes) {
-            self.renew_gate(now);
-        }
         self.observe_what_is_needed(now);
     }
 

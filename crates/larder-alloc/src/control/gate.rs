@@ -1,31 +1,52 @@
-//! What deserves to be written to the SSD, where its writes are limited.
+//! What deserves to be written to the SSD, and a place in the cache.
 //!
 //! A block written to the SSD saves time, how much depends on whose it is and on the kind of request ([`Kind`]): a write of one block that the SSD takes saves nearly as much as one of a
 //! hundred, and costs the SSD a hundredth; one that goes on where another ended saves little, since the backing takes it nearly as fast; a block that was accessed often will be so again. So each kind of each tenant's requests has a worth, in seconds saved for a block written ([`Ledger`]), and there is one price for all:
-//! what is worth less goes past the SSD. The price is such that what is offered just uses up what may be written; of the kind that is worth just the price a part enters.
+//! what is worth less goes past the SSD. Where writes are limited the price is such that what is offered just uses up what may be written; of the kind that is worth just the price a part enters.
+//!
+//! The more enters, the sooner it leaves, and the less each block is worth. So a part of what is offered may save more than all of it: of some parts ([`PARTS`]) of what would take a place the one is let in
+//! that saves most, by what blocks are worth if they stay as long as they then do. A place has its price so, too, but for a cache that is not full. Newer data of a resident block takes no place.
 
 use super::ServedBy;
 use crate::{Latencies, Timed, WritePolicy};
+use admitted::{Admitted, Limit, Offered, admit};
 use larder_policy::doors::{Doors, KINDS, Kind, OPEN, SHAPES, Shares};
-use ledger::{Ledger, Spans};
+use ledger::{Ledger, Price, Spans};
 
+mod admitted;
 mod ledger;
 
 /// What requests took, by what served them and [`Kind::shape_served`].
 pub type Shaped = [[Timed; SHAPES]; 4];
+
+/// Blocks of a request that was served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// Blocks that were written to the SSD for it, or would have been.
+    pub offered: u64,
+    /// Those of a write that the SSD took.
+    pub taken: u64,
+    /// Those of them that were resident before.
+    pub resident: u64,
+}
 
 /// What was offered to the SSD since some moment, where requests are served elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offers {
     /// Blocks that were written to the SSD, or would have been, by [`Kind::index`].
     pub blocks: [u64; KINDS],
+    /// Those of writes that the SSD took, likewise.
+    pub taken: [u64; KINDS],
+    /// Those of them that were resident before.
+    pub resident: [u64; KINDS],
     /// What requests took.
     pub took: Shaped,
 }
 
 impl Default for Offers {
     fn default() -> Self {
-        Self { blocks: [0; KINDS], took: Default::default() }
+        let none = [0; KINDS];
+        Self { blocks: none, taken: none, resident: none, took: Default::default() }
     }
 }
 
@@ -33,8 +54,13 @@ impl Offers {
     /// What has come since. Counters that begin anew count from nothing.
     pub fn since(&self, before: &Self) -> Self {
         let mut since = self.clone();
-        for (blocks, before) in since.blocks.iter_mut().zip(&before.blocks) {
-            *blocks = blocks.checked_sub(*before).unwrap_or(*blocks);
+        let Self { blocks, taken, resident, .. } = &mut since;
+        for (counts, before) in
+            [(blocks, &before.blocks), (taken, &before.taken), (resident, &before.resident)]
+        {
+            for (count, before) in counts.iter_mut().zip(before) {
+                *count = count.checked_sub(*before).unwrap_or(*count);
+            }
         }
         for (took, before) in since.took.iter_mut().flatten().zip(before.took.iter().flatten()) {
             if let Some(count) = took.count.checked_sub(before.count) {
@@ -44,6 +70,9 @@ impl Offers {
         since
     }
 }
+
+/// Parts of what is offered that takes a place in the cache. The one with which most is saved enters.
+const PARTS: [f64; 8] = [1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.06];
 
 /// The price of a block written to the SSD.
 #[derive(Clone, Debug)]
@@ -55,15 +84,21 @@ pub(super) struct Gate {
     doors: Option<Doors>,
     nominal: Latencies,
     /// What enters is worth more, since the last pricing.
-    price: Option<f64>,
+    price: Option<Price>,
     /// Seconds of the first age that is told apart.
     unit: f64,
+    /// Places that nothing takes yet.
+    free: f64,
+    /// When prices were found last.
+    priced: f64,
 }
 
 impl Gate {
     pub(super) fn new(tenants: usize, cache_blocks: u32, nominal: Latencies, unit: f64) -> Self {
         let doors = Some(Doors::new(cache_blocks));
-        let mut new = Self { ledgers: Vec::new(), shares: Vec::new(), doors, nominal, price: None, unit };
+        let (ledgers, shares) = (Vec::new(), Vec::new());
+        let free = f64::from(cache_blocks);
+        let mut new = Self { ledgers, shares, doors, nominal, price: None, unit, free, priced: 0.0 };
         (0..tenants).for_each(|_| new.add());
         new
     }
@@ -82,6 +117,11 @@ impl Gate {
                 doors.restart(tenant);
             }
         }
+    }
+
+    /// So many places of the cache are free.
+    pub(super) fn set_free(&mut self, blocks: u64) {
+        self.free = blocks as f64;
     }
 
     /// One tenant more.
@@ -124,9 +164,9 @@ impl Gate {
     }
 
     /// A request was served: so many blocks were written to the SSD, or would have been.
-    pub(super) fn served(&mut self, tenant: usize, kind: Kind, by: ServedBy, offered: u64, seconds: f64) {
+    pub(super) fn served(&mut self, tenant: usize, kind: Kind, by: ServedBy, blocks: Offer, seconds: f64) {
         if let Some(ledger) = self.ledgers.get_mut(tenant) {
-            ledger.served(kind, by, offered, seconds);
+            ledger.served(kind, by, blocks, seconds);
         }
     }
 
@@ -137,13 +177,14 @@ impl Gate {
         }
     }
 
-    /// Blocks per second that would be written to the SSD if everything entered of the tenants that are there.
-    fn offered(&self, writes: &[Option<WritePolicy>]) -> f64 {
+    /// Blocks per second that would take a place in the cache if everything entered of the tenants that are there.
+    fn places(&self, writes: &[Option<WritePolicy>]) -> f64 {
         let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
-        there.flat_map(|(ledger, _)| Kind::all().map(|kind| ledger.offered(kind))).sum()
+        let places = |ledger: &Ledger, kind| ledger.offered(kind) * ledger.takes_place(kind);
+        there.flat_map(|(ledger, _)| Kind::all().map(|kind| places(ledger, kind))).sum()
     }
 
-    /// Price what is offered to a cache of so many blocks, so that no more than `rate` of them enter per second. A tenant that is there has a write policy; what was counted so
+    /// Price what is offered to a cache of so many blocks, so that no more than `rate` of them are written per second. A tenant that is there has a write policy; what was counted so
     /// far weighs `fade` from now on.
     pub(super) fn price(
         &mut self,
@@ -153,47 +194,62 @@ impl Gate {
         fade: f64,
         writes: &[Option<WritePolicy>],
     ) {
-        // By then all that the cache holds has been written over. More than is offered does not enter, however much may.
+        for (ledger, _) in self.ledgers.iter_mut().zip(writes).filter(|(_, write)| write.is_some()) {
+            ledger.set_price(self.price);
+            ledger.count_until(now);
+        }
+        // By then all that the cache holds has been written over.
         let written_over = |rate: f64| f64::from(cache_blocks) / rate.max(f64::MIN_POSITIVE);
-        let spans = Spans { stay: written_over(rate.min(self.offered(writes))), youth: written_over(rate) };
-        self.ledgers.iter_mut().for_each(|ledger| ledger.set_price(self.price));
+        let (youth, places) = (written_over(rate), self.places(writes));
+        // What is free lasts until prices are found again. Where writes are limited it has its price all the same.
+        let seconds = (now - self.priced).max(self.unit);
+        let free = if rate.is_finite() { 0.0 } else { self.free / seconds };
+        let tried = PARTS.map(|part| {
+            let limit = Limit { writes: rate, places: places * part + free };
+            (limit, Spans { stay: written_over(rate.min(places * part)), youth })
+        });
+        let saves = tried.map(|(limit, spans)| self.admit(limit, spans, writes).saves);
+        let best = (1..PARTS.len()).fold(0, |best, at| if saves[at] > saves[best] { at } else { best });
+        // Once more: what is worth how much then is remembered.
+        let admitted = self.admit(tried[best].0, tried[best].1, writes);
+        for &(at, kind, share) in &admitted.shares {
+            self.shares[at][kind.index()] = share;
+        }
+        self.price = Some(admitted.price);
+        self.free = (self.free - admitted.places * seconds).max(0.0);
+        self.priced = now;
+        for (at, _) in writes.iter().enumerate().filter(|(_, write)| write.is_some()) {
+            let (Some(ledger), Some(shares)) = (self.ledgers.get_mut(at), self.shares.get(at)) else {
+                continue;
+            };
+            ledger.fade(fade);
+            if let Some(doors) = &mut self.doors {
+                doors.open(at, shares);
+            }
+        }
+    }
+
+    /// What enters within this limit if blocks stay so long.
+    fn admit(&mut self, limit: Limit, spans: Spans, writes: &[Option<WritePolicy>]) -> Admitted {
         let mut offers = Vec::new();
         let mut blanks: Vec<(WritePolicy, Ledger)> = Vec::new();
-        for (at, (ledger, write)) in self.ledgers.iter_mut().zip(writes).enumerate() {
+        for (tenant, (ledger, write)) in self.ledgers.iter_mut().zip(writes).enumerate() {
             let Some(write) = *write else { continue };
             match blanks.iter().find(|(policy, _)| ledger.is_blank() && *policy == write) {
-                Some((_, blank)) => ledger.value_like(now, blank),
+                Some((_, blank)) => ledger.value_like(blank),
                 None => {
-                    ledger.value(now, spans, write, &self.nominal);
+                    ledger.value(spans, write, &self.nominal);
                     if ledger.is_blank() {
                         blanks.push((write, ledger.clone()));
                     }
                 }
             }
-            offers.extend(Kind::all().map(|kind| (ledger.worth(kind), at, kind, ledger.offered(kind))));
-            ledger.fade(fade);
+            offers.extend(Kind::all().map(|kind| {
+                let (worth, offered) = (ledger.worth(kind), ledger.offered(kind));
+                Offered { worth, tenant, kind, offered, place: ledger.takes_place(kind) }
+            }));
         }
-        // What differs by how sums are rounded is worth the same: here and where requests are served elsewhere the same kind of these comes first.
-        offers.sort_by(|a, b| (b.0 as f32).total_cmp(&(a.0 as f32)));
-        let (mut left, mut price) = (rate, 0.0_f64);
-        for (worth, at, kind, offered) in offers {
-            // What is worth less than the price stays out, though nothing of that kind was offered lately.
-            let share = match worth > 0.0 && left > 0.0 {
-                true if offered > left => left / offered,
-                enters => f64::from(u8::from(enters)),
-            };
-            if share < 1.0 {
-                price = price.max(worth);
-            }
-            left = (left - offered * share).max(0.0);
-            self.shares[at][kind.index()] = share;
-        }
-        self.price = Some(price);
-        for (at, _) in writes.iter().enumerate().filter(|(_, write)| write.is_some()) {
-            if let (Some(doors), Some(shares)) = (&mut self.doors, self.shares.get(at)) {
-                doors.open(at, shares);
-            }
-        }
+        admit(offers, limit)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

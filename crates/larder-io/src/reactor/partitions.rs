@@ -4,7 +4,7 @@ use super::run::Reactor;
 use crate::frontend::Frontend;
 use crate::mailbox::PartitionCommand;
 use crate::stats::{Spending, TenantOffers, TenantSpending, TenantUse};
-use larder_engine::{KINDS, TenantId, TenantStats};
+use larder_engine::{TenantId, TenantStats};
 
 impl<F: Frontend> Reactor<F> {
     pub(super) fn run_partitions(&mut self, command: PartitionCommand) {
@@ -93,12 +93,12 @@ impl<F: Frontend> Reactor<F> {
 
     fn tenant_offers(&self, tenant: TenantId) -> Option<Box<TenantOffers>> {
         let driver = &self.cx.driver;
-        let (blocks, served) = (driver.engine.offered(tenant), driver.clocked.shaped(tenant));
-        if blocks.is_none() && served.is_none() {
+        let (offered, served) = (driver.engine.offered(tenant), driver.clocked.shaped(tenant));
+        if offered.is_none() && served.is_none() {
             return None;
         }
-        let blocks = blocks.copied().unwrap_or([0; KINDS]);
-        Some(Box::new(TenantOffers { blocks, served: served.copied().unwrap_or_default() }))
+        let offered = offered.cloned().unwrap_or_default();
+        Some(Box::new(TenantOffers { offered, served: served.copied().unwrap_or_default() }))
     }
 
     fn tenant_use(&mut self, tenant: TenantId) -> TenantUse {

@@ -73,6 +73,11 @@ impl Kind {
         self.write
     }
 
+    /// Its blocks were accessed lately.
+    pub fn is_known(self) -> bool {
+        self.history > 0
+    }
+
     /// Blocks of the largest request of its size; larger ones count as 128.
     pub fn blocks(self) -> u64 {
         1 << self.size

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use larder_policy::doors::{KINDS, Kind, SHAPES, spread};
 
 use super::super::ServedBy;
-use super::Offers;
+use super::{Offer, Offers};
 use crate::{Latencies, Timed, WritePolicy};
 
 /// Blocks of a sample, at most.
@@ -43,6 +43,8 @@ struct Age {
     ended: f64,
     /// Seconds saved by those that a read ended.
     saved: f64,
+    /// Those that a write ended, or that a read ended after which one is to come.
+    rewritten: f64,
 }
 
 /// A block of the sample: of what kind its last access was, and when.
@@ -61,15 +63,40 @@ pub(super) struct Spans {
     pub youth: f64,
 }
 
+/// What entering costs, in seconds that it has to save.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Price {
+    /// Of a block written to the SSD.
+    pub write: f64,
+    /// Of a place in the cache, besides.
+    pub place: f64,
+}
+
 /// Counts of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     /// Blocks that were written to the SSD, or would have been.
     offered: f64,
+    /// Those of writes that it took, and those of them that were resident before.
+    taken: f64,
+    resident: f64,
     requests: f64,
     /// Blocks of these requests.
     blocks: f64,
     lives: [Age; AGES],
+    /// There are such lives.
+    lived: bool,
+}
+
+impl Count {
+    /// [`value_of`] its lives.
+    fn value(&self, unit: f64, stay: f64, expected: f64, of: impl Fn(&Age) -> f64) -> f64 {
+        match self.lived {
+            true => value_of(&self.lives, unit, stay, expected, of),
+            // The same for no lives at all.
+            false => expected * (1.0 - (-1.0_f64).exp()),
+        }
+    }
 }
 
 /// Requests and what they took.
@@ -95,8 +122,7 @@ pub(super) struct Ledger {
     seconds: f64,
     /// By what served them ([`ServedBy`]) and the shape that it saw.
     took: [[Took; SHAPES]; 4],
-    /// Blocks that the SSD took in place of the backing, and seconds that requests waited since dirty blocks had to leave.
-    taken: f64,
+    /// Seconds that requests waited since dirty blocks had to leave.
     waited: f64,
     sample: BTreeMap<u64, Known>,
     /// A block is looked at if its spread key is no higher.
@@ -111,9 +137,11 @@ pub(super) struct Ledger {
     read_saves: [f64; SHAPES],
     /// What is saved by the reads to come of a block that is resident after a request, by kind.
     later: [f64; KINDS],
+    /// How likely a block that is resident after a request is to be written anew before it leaves, by kind.
+    rewritten: [f64; KINDS],
     worth: [f64; KINDS],
     /// What enters is worth more, once that is known.
-    price: Option<f64>,
+    price: Option<Price>,
 }
 
 impl Ledger {
@@ -123,7 +151,6 @@ impl Ledger {
             counts: Vec::new(),
             seconds: 0.0,
             took: Default::default(),
-            taken: 0.0,
             waited: 0.0,
             sample: BTreeMap::new(),
             limit: u64::MAX,
@@ -132,6 +159,7 @@ impl Ledger {
             counted: now,
             read_saves: [0.0; SHAPES],
             later: [0.0; KINDS],
+            rewritten: [0.0; KINDS],
             worth: [0.0; KINDS],
             price: None,
         }
@@ -170,26 +198,42 @@ impl Ledger {
         let known = self.sample.insert(key, Known { kind: kind.index() as u16, since: now });
         let Some(Known { kind: before, since }) = known else { return };
         let age = age(since, now, self.unit);
-        let life = &mut self.counts[usize::from(before)].lives[age];
+        let count = &mut self.counts[usize::from(before)];
+        count.lived = true;
+        let life = &mut count.lives[age];
         life.lived += now - since.max(self.counted);
         life.ended += 1.0;
-        if !kind.is_write() {
-            let then = LATER * self.later[kind.index()];
-            life.saved += self.read_saves[kind.shape()] + self.price.map_or(then, |price| then.min(price));
-        }
+        life.rewritten += if kind.is_write() { 1.0 } else { self.rewritten[kind.index()] };
+        // A block that is not there can enter with this request, at its price.
+        life.saved += match (kind.is_write(), self.price) {
+            (true, price) => {
+                let Price { write, place } = price.unwrap_or_default();
+                (self.worth[kind.index()] - write).clamp(0.0, place)
+            }
+            (false, price) => {
+                let then = LATER * self.later[kind.index()];
+                self.read_saves[kind.shape()]
+                    + price.map_or(then, |price| then.min(price.write + price.place))
+            }
+        };
     }
 
     /// A request was served: so many blocks were written to the SSD, or would have been.
-    pub(super) fn served(&mut self, kind: Kind, by: ServedBy, offered: u64, seconds: f64) {
-        self.count(kind).offered += offered as f64;
+    pub(super) fn served(&mut self, kind: Kind, by: ServedBy, blocks: Offer, seconds: f64) {
+        let count = self.count(kind);
+        count.offered += blocks.offered as f64;
+        count.taken += blocks.taken as f64;
+        count.resident += blocks.resident as f64;
         self.took[by as usize][kind.shape_served()].add(Timed { count: 1, seconds });
-        self.taken += if by == ServedBy::CachedWrite { offered as f64 } else { 0.0 };
     }
 
     /// Requests were served elsewhere.
     pub(super) fn absorb(&mut self, offers: &Offers) {
-        for (kind, &blocks) in Kind::all().zip(&offers.blocks).filter(|(_, blocks)| **blocks > 0) {
-            self.count(kind).offered += blocks as f64;
+        for kind in Kind::all().filter(|kind| offers.blocks[kind.index()] > 0) {
+            let count = self.count(kind);
+            count.offered += offers.blocks[kind.index()] as f64;
+            count.taken += offers.taken[kind.index()] as f64;
+            count.resident += offers.resident[kind.index()] as f64;
         }
         for (took, more) in self.took.iter_mut().flatten().zip(offers.took.iter().flatten()) {
             took.add(*more);
@@ -201,26 +245,38 @@ impl Ledger {
         self.waited += seconds;
     }
 
-    /// Count what is under way, and find what everything is worth for a tenant with this write policy.
-    pub(super) fn value(&mut self, now: f64, spans: Spans, write: WritePolicy, nominal: &Latencies) {
+    /// Count what is under way.
+    pub(super) fn count_until(&mut self, now: f64) {
         for known in self.sample.values() {
             let age = age(known.since, now, self.unit);
-            let life = &mut self.counts[usize::from(known.kind)].lives[age];
+            let count = &mut self.counts[usize::from(known.kind)];
+            count.lived = true;
+            let life = &mut count.lives[age];
             life.lived += now - known.since.max(self.counted);
         }
         self.seconds += now - self.counted;
         self.counted = now;
-        // Each block that the SSD takes has to be written back some time.
-        let wait = self.waited / self.taken.max(1.0);
+    }
+
+    /// Find what everything is worth for a tenant with this write policy, by what was counted.
+    pub(super) fn value(&mut self, spans: Spans, write: WritePolicy, nominal: &Latencies) {
         let at_once = matches!(write, WritePolicy::WriteBack | WritePolicy::WriteOnly);
         let none = Count::default();
         // Of longer stays nothing can be known.
         let stay = spans.stay.min(self.unit * (1u64 << (AGES - 1)) as f64);
         // No block can have been seen to stay for nothing yet: what is not known now is not rare.
-        let young = self.counts.is_empty() || now - self.began < spans.youth;
+        let young = self.counts.is_empty() || self.counted - self.began < spans.youth;
+        // Each block that the SSD takes has to be written back some time, unless it is written anew before.
+        let mut due = 0.0;
+        for (rewritten, count) in self.rewritten.iter_mut().zip(&self.counts) {
+            *rewritten = count.value(self.unit, stay, 0.0, |life| life.rewritten);
+            due += count.taken * (1.0 - *rewritten);
+        }
+        let wait = self.waited / due.max(1.0);
         for kind in Kind::all() {
             let (at, shape) = (kind.index(), kind.shape());
-            let Count { requests, blocks, lives, .. } = self.counts.get(at).unwrap_or(&none);
+            let count = self.counts.get(at).unwrap_or(&none);
+            let Count { requests, blocks, .. } = count;
             let blocks = if *requests > 0.0 { blocks / requests } else { kind.blocks() as f64 };
             let saves = match kind.is_write() {
                 true => {
@@ -234,10 +290,15 @@ impl Ledger {
             };
             let saves = saves.max(0.0) / blocks;
             // Of what is not known a read is expected, if it was read; of a young tenant, others after that, for which the block is worth its price.
-            let then = if young { self.price.unwrap_or(saves * UNPRICED) } else { 0.0 };
+            let then = if young {
+                self.price.map_or(saves * UNPRICED, |price| price.write + price.place)
+            } else {
+                0.0
+            };
             let expected = if kind.is_write() { 0.0 } else { saves + then };
-            self.later[at] = value_of(lives, self.unit, stay, expected);
-            self.worth[at] = self.later[at] + if kind.is_write() && at_once { saves - wait } else { 0.0 };
+            self.later[at] = count.value(self.unit, stay, expected, |life| life.saved);
+            self.worth[at] = self.later[at]
+                + if kind.is_write() && at_once { saves - wait * (1.0 - self.rewritten[at]) } else { 0.0 };
             if !kind.is_write() {
                 self.read_saves[shape] = saves;
             }
@@ -250,10 +311,9 @@ impl Ledger {
     }
 
     /// [`Self::value`] of a blank ledger, as was found for another blank one: of a thousand idle tenants that has to be found once.
-    pub(super) fn value_like(&mut self, now: f64, blank: &Self) {
-        self.seconds += now - self.counted;
-        self.counted = now;
+    pub(super) fn value_like(&mut self, blank: &Self) {
         (self.read_saves, self.later, self.worth) = (blank.read_saves, blank.later, blank.worth);
+        self.rewritten = blank.rewritten;
     }
 
     /// Mean seconds of requests.
@@ -268,7 +328,7 @@ impl Ledger {
     }
 
     /// What is worth no more than this does not enter.
-    pub(super) fn set_price(&mut self, price: Option<f64>) {
+    pub(super) fn set_price(&mut self, price: Option<Price>) {
         self.price = price;
     }
 
@@ -278,17 +338,34 @@ impl Ledger {
         if self.seconds > 0.0 { offered / self.seconds } else { 0.0 }
     }
 
+    /// Of these, those that take a place in the cache: what is written is there already, for the most part, if it was accessed lately.
+    pub(super) fn takes_place(&self, kind: Kind) -> f64 {
+        if !kind.is_write() {
+            return 1.0;
+        }
+        let guess = if kind.is_known() { 0.0 } else { 1.0 };
+        let Count { taken, resident, .. } = self.counts.get(kind.index()).copied().unwrap_or_default();
+        (taken - resident + guess * GUESSED) / (taken + GUESSED)
+    }
+
     /// What was counted so far weighs this much from now on.
     pub(super) fn fade(&mut self, factor: f64) {
         let slowly = 1.0 - (1.0 - factor) / LONGER;
         for count in &mut self.counts {
-            for one in [&mut count.offered, &mut count.requests, &mut count.blocks] {
+            for one in [
+                &mut count.offered,
+                &mut count.taken,
+                &mut count.resident,
+                &mut count.requests,
+                &mut count.blocks,
+            ] {
                 *one *= factor;
             }
             for age in &mut count.lives {
                 age.lived *= slowly;
                 age.ended *= slowly;
                 age.saved *= slowly;
+                age.rewritten *= slowly;
             }
         }
         for took in self.took.iter_mut().flatten() {
@@ -296,7 +373,6 @@ impl Ledger {
             took.seconds *= factor;
         }
         self.seconds *= factor;
-        self.taken *= factor;
         self.waited *= factor;
     }
 
@@ -314,7 +390,7 @@ fn age(since: f64, now: f64, unit: f64) -> usize {
 /// What is saved by the end of a life, if it ends within `stay` seconds.
 ///
 /// Ages of which nothing is known are like the last that is known, or such that a read that saves `expected` may come at any moment of the stay, whatever is more.
-fn value_of(lives: &[Age; AGES], unit: f64, stay: f64, expected: f64) -> f64 {
+fn value_of(lives: &[Age; AGES], unit: f64, stay: f64, expected: f64, of: impl Fn(&Age) -> f64) -> f64 {
     let (mut value, mut alive, mut from) = (0.0, 1.0, 0.0);
     let mut last = Ends::default();
     for (age, life) in lives.iter().enumerate() {
@@ -325,7 +401,7 @@ fn value_of(lives: &[Age; AGES], unit: f64, stay: f64, expected: f64) -> f64 {
         }
         let ends = match life.lived >= ENOUGH * whole || life.ended >= ENOUGH {
             true => {
-                last = Ends::of(life);
+                last = Ends::of(life, of(life));
                 last
             }
             false => last.or_expected(expected, stay),
@@ -347,10 +423,10 @@ struct Ends {
 }
 
 impl Ends {
-    fn of(life: &Age) -> Self {
+    fn of(life: &Age, saved: f64) -> Self {
         // Lives that all end as soon as they are of this age last no time at it.
         let per_second = life.ended / life.lived.max(f64::MIN_POSITIVE);
-        Self { per_second, save: if life.ended > 0.0 { life.saved / life.ended } else { 0.0 } }
+        Self { per_second, save: if life.ended > 0.0 { saved / life.ended } else { 0.0 } }
     }
 
     /// The same, or a read that saves `expected` at any moment of the stay, whichever saves more.

@@ -21,7 +21,7 @@ fn request(gate: &mut Gate, tenant: usize, write: bool, first: u64, blocks: u64,
         true => (ServedBy::BackingWrite, NOMINAL.backing_write),
         false => (ServedBy::ReadMiss, NOMINAL.read_miss),
     };
-    gate.served(tenant, kind, by, blocks, seconds);
+    gate.served(tenant, kind, by, Offer { offered: blocks, ..Offer::default() }, seconds);
     enters
 }
 
@@ -96,6 +96,33 @@ fn what_comes_again_after_a_while_enters_however_much_may() {
     }
 }
 
+/// Blocks read in turn, again and again, a hundred a second, with no limit of writes: the part of those of the last twenty seconds that may enter a cache of so many blocks.
+fn of_a_loop(blocks: u64, cache: u32, full: bool) -> f64 {
+    let mut gate = gate(1);
+    let mut entered = 0;
+    for at in 0..20_000u64 {
+        let now = at as f64 / 100.0;
+        if at.is_multiple_of(100) {
+            if full {
+                gate.set_free(0);
+            }
+            gate.price(now, f64::INFINITY, cache, 15.0 / 16.0, &WB);
+        }
+        entered += u64::from(request(&mut gate, 0, false, at % blocks * 7, 1, now) && at >= 18_000);
+    }
+    entered as f64 / 2000.0
+}
+
+#[test]
+fn of_what_does_not_fit_a_part_enters_that_stays_until_it_is_read_again() {
+    assert_eq!(of_a_loop(1000, 1200, true), 1.0);
+    // Each would have left before it is read again, if all entered.
+    let part = of_a_loop(2000, 1000, true);
+    assert!((0.1..=0.6).contains(&part), "{part}");
+    // A cache that is not full takes everything.
+    assert_eq!(of_a_loop(2000, 1 << 30, false), 1.0);
+}
+
 #[test]
 fn who_is_not_there_takes_nothing_and_who_comes_anew_is_let_in() {
     let mut gate = gate(2);
@@ -125,7 +152,7 @@ fn in_order_and_elsewhere(rate: f64) -> [usize; 2] {
         let key = if elsewhere { 1_000_000 + at * 1000 } else { at / 2 };
         let (kind, enters) = gate.ask(0, true, &[key], at as f64 / 100.0);
         let seconds = NOMINAL.backing_write / if elsewhere { 1.0 } else { 4.0 };
-        gate.served(0, kind, ServedBy::BackingWrite, 1, seconds);
+        gate.served(0, kind, ServedBy::BackingWrite, Offer { offered: 1, ..Offer::default() }, seconds);
         entered[usize::from(elsewhere)] += usize::from(enters);
     }
     entered

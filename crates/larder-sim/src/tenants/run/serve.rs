@@ -1,6 +1,6 @@
 //! A request's way through cache and devices.
 
-use larder_alloc::control::{Kind, ServedBy};
+use larder_alloc::control::{Kind, Offer, ServedBy};
 use larder_locality::{Op as BlockOp, block_keys};
 use larder_policy::trial::{Action, Outcome};
 use larder_trace::{Request, RequestKind};
@@ -18,8 +18,7 @@ use std::ops::Range;
 struct Served {
     kind: Kind,
     by: ServedBy,
-    /// Blocks that were written to the SSD for it, or would have been.
-    offered: u64,
+    offer: Offer,
 }
 
 impl<S: Source> Run<'_, S> {
@@ -143,7 +142,12 @@ impl<S: Source> Run<'_, S> {
         count.read_requests += 1;
         self.written_to_ssd(tenant, entered);
         let by = if hits == blocks { ServedBy::ReadHit } else { ServedBy::ReadMiss };
-        self.done(tenant, Served { kind, by, offered: blocks - hits }, done, waited)
+        self.done(
+            tenant,
+            Served { kind, by, offer: Offer { offered: blocks - hits, ..Offer::default() } },
+            done,
+            waited,
+        )
     }
 
     fn write(&mut self, tenant: usize, kind: Kind) -> u64 {
@@ -168,7 +172,16 @@ impl<S: Source> Run<'_, S> {
         count.ssd_writes.guest_write += to_ssd;
         self.written_to_ssd(tenant, to_ssd);
         let by = if to_backing == 0 { ServedBy::CachedWrite } else { ServedBy::BackingWrite };
-        self.done(tenant, Served { kind, by, offered: blocks }, done, waited)
+        self.done(
+            tenant,
+            Served {
+                kind,
+                by,
+                offer: Offer { offered: blocks, taken: to_ssd, resident: self.traffic.count(Outcome::Hit) },
+            },
+            done,
+            waited,
+        )
     }
 
     /// Dirty blocks that left are written back, neighbours together.
@@ -206,13 +219,13 @@ impl<S: Source> Run<'_, S> {
 
     /// A request is done after all but what it `waited` for blocks that had to be written back.
     fn done(&mut self, tenant: usize, served: Served, done: u64, waited: u64) -> u64 {
-        let Served { kind, by, offered } = served;
+        let Served { kind, by, offer } = served;
         let done = self
             .followed
             .took(self.now, tenant, by, kind.shape_served())
             .map_or(done, |took| self.now + took);
         let (alone, done) = (done - self.now, done + waited);
-        self.control.offered(tenant, kind, by, offered, alone as f64 / 1e9);
+        self.control.offered(tenant, kind, by, offer, alone as f64 / 1e9);
         let took = done - self.now;
         let guest = &mut self.guests[tenant];
         let hit = matches!(by, ServedBy::ReadHit | ServedBy::CachedWrite);

@@ -13,9 +13,23 @@ fn lives(lived: f64, ended: f64, saved: f64) -> [Age; AGES] {
     let mut lives = [Age::default(); AGES];
     for (age, life) in lives.iter_mut().enumerate() {
         let width = if age == 0 { 1.0 } else { f64::from(1 << (age - 1)) };
-        *life = Age { lived: lived * width, ended: ended * width, saved: saved * width };
+        *life = Age { lived: lived * width, ended: ended * width, saved: saved * width, ..Age::default() };
     }
     lives
+}
+
+/// What the ends of these lives save, told apart by seconds.
+fn saved(lives: &[Age; AGES], stay: f64, expected: f64) -> f64 {
+    value_of(lives, 1.0, stay, expected, |life| life.saved)
+}
+
+fn value(ledger: &mut Ledger, now: f64, spans: Spans, write: WritePolicy) {
+    ledger.count_until(now);
+    ledger.value(spans, write, &NOMINAL);
+}
+
+fn taken(blocks: u64, resident: u64) -> Offer {
+    Offer { offered: blocks, taken: blocks, resident }
 }
 
 fn near(one: f64, other: f64) -> bool {
@@ -28,7 +42,7 @@ fn ends_that_come_at_any_moment() {
     let lives = lives(100.0, 1.0, 4.0);
     for stay in [0.5, 3.0, 100.0, 1000.0] {
         let expected = 4.0 * (1.0 - f64::exp(-stay / 100.0));
-        assert!(near(value_of(&lives, 1.0, stay, 7.0), expected), "{stay}");
+        assert!(near(saved(&lives, stay, 7.0), expected), "{stay}");
     }
 }
 
@@ -36,14 +50,14 @@ fn ends_that_come_at_any_moment() {
 fn of_what_is_not_known_a_read_is_expected() {
     let unknown = [Age::default(); AGES];
     let part = 1.0 - f64::exp(-1.0);
-    assert!(near(value_of(&unknown, 1.0, 50.0, 6.0), 6.0 * part));
-    assert_eq!(value_of(&unknown, 1.0, 50.0, 0.0), 0.0);
+    assert!(near(saved(&unknown, 50.0, 6.0), 6.0 * part));
+    assert_eq!(saved(&unknown, 50.0, 0.0), 0.0);
     // Nothing ever ended: then nothing will, as far as is known.
-    assert_eq!(value_of(&lives(100.0, 0.0, 0.0), 1.0, 50.0, 6.0), 0.0);
+    assert_eq!(saved(&lives(100.0, 0.0, 0.0), 50.0, 6.0), 0.0);
     // The first 16 seconds are known: what comes then is like them.
     let mut young = lives(100.0, 1.0, 4.0);
     young[5..].fill(Age::default());
-    assert!(near(value_of(&young, 1.0, 50.0, 0.0), value_of(&lives(100.0, 1.0, 4.0), 1.0, 50.0, 0.0)));
+    assert!(near(saved(&young, 50.0, 0.0), saved(&lives(100.0, 1.0, 4.0), 50.0, 0.0)));
 }
 
 #[test]
@@ -60,8 +74,13 @@ fn only_write_back_saves_a_write_at_once() {
         let mut ledger = Ledger::new(1.0, 0.0);
         let kind = Kind::of(true, 2, false, 0, false);
         ledger.observe(kind, [1, 2].into_iter(), 0.0);
-        ledger.served(kind, ServedBy::BackingWrite, 2, NOMINAL.backing_write);
-        ledger.value(1.0, spans(100.0), write, &NOMINAL);
+        ledger.served(
+            kind,
+            ServedBy::BackingWrite,
+            Offer { offered: 2, ..Offer::default() },
+            NOMINAL.backing_write,
+        );
+        value(&mut ledger, 1.0, spans(100.0), write);
         (ledger.worth(kind), ledger.offered(kind))
     };
     assert_eq!(worth(WritePolicy::WriteBack), (1e-3, 2.0));
@@ -77,7 +96,7 @@ fn a_block_that_is_read_again_and_again_is_worth_more_than_one_that_is_written_a
             ledger.observe(read, [key].into_iter(), second as f64);
             ledger.observe(write, [1000 + key].into_iter(), second as f64);
         }
-        ledger.value(second as f64 + 0.5, spans(20.0), WritePolicy::WriteThrough, &NOMINAL);
+        value(&mut ledger, second as f64 + 0.5, spans(20.0), WritePolicy::WriteThrough);
     }
     // All reads are followed by another, which saves 4 ms, and that is so again: no more than ten of them, and some of these are known by now.
     assert!((0.01..0.04).contains(&ledger.worth(read)), "{}", ledger.worth(read));
@@ -86,13 +105,13 @@ fn a_block_that_is_read_again_and_again_is_worth_more_than_one_that_is_written_a
 
 #[test]
 fn what_can_enter_later_is_worth_no_more_than_the_next_read_and_its_price() {
-    let worth = |price| {
+    let worth = |price: Option<f64>| {
         let mut ledger = Ledger::new(0.25, 0.0);
         let read = Kind::of(false, 1, false, 1, false);
         for second in 1..200u64 {
-            ledger.set_price(price);
+            ledger.set_price(price.map(|write| Price { write, place: 0.0 }));
             (0..10).for_each(|key| ledger.observe(read, [key].into_iter(), second as f64));
-            ledger.value(second as f64 + 0.5, spans(20.0), WritePolicy::WriteThrough, &NOMINAL);
+            value(&mut ledger, second as f64 + 0.5, spans(20.0), WritePolicy::WriteThrough);
         }
         ledger.worth(read)
     };
@@ -104,11 +123,11 @@ fn what_can_enter_later_is_worth_no_more_than_the_next_read_and_its_price() {
 
 #[test]
 fn of_a_cold_block_more_reads_are_expected_while_its_tenant_is_young() {
-    let worth = |price, now| {
+    let worth = |price: Option<f64>, now| {
         let mut ledger = Ledger::new(1.0, 0.0);
-        ledger.set_price(price);
+        ledger.set_price(price.map(|place| Price { write: 0.0, place }));
         ledger.observe(Kind::of(true, 1, false, 0, false), [1].into_iter(), 10.0);
-        ledger.value(now, spans(100.0), WritePolicy::WriteThrough, &NOMINAL);
+        value(&mut ledger, now, spans(100.0), WritePolicy::WriteThrough);
         ledger.worth(Kind::of(false, 1, false, 0, false))
     };
     let part = 1.0 - f64::exp(-1.0);
@@ -121,7 +140,7 @@ fn of_a_cold_block_more_reads_are_expected_while_its_tenant_is_young() {
 #[test]
 fn where_blocks_stay_for_ever_a_read_is_expected_all_the_same() {
     let mut ledger = Ledger::new(1.0, 0.0);
-    ledger.value(10.0, spans(f64::INFINITY), WritePolicy::WriteThrough, &NOMINAL);
+    value(&mut ledger, 10.0, spans(f64::INFINITY), WritePolicy::WriteThrough);
     assert!(ledger.worth(Kind::of(false, 1, false, 0, false)) > 4e-3);
 }
 
@@ -132,10 +151,64 @@ fn the_sample_is_bounded_and_stands_for_all() {
     for at in 0..200_000u64 {
         ledger.observe(read, [at % 100_000].into_iter(), at as f64 / 1e4);
     }
-    ledger.value(20.0, spans(100.0), WritePolicy::WriteBack, &NOMINAL);
+    value(&mut ledger, 20.0, spans(100.0), WritePolicy::WriteBack);
     assert!(ledger.sample.len() <= SAMPLE && ledger.sample.len() > SAMPLE / 4, "{}", ledger.sample.len());
     let ended: f64 = ledger.counts[read.index()].lives.iter().map(|age| age.ended).sum();
     assert!(ended > 1000.0, "{ended}");
+}
+
+/// A write of each of ten blocks every second, and one of a block that is never written again.
+fn written_again(seconds: u64) -> (Ledger, [Kind; 2]) {
+    let mut ledger = Ledger::new(0.25, 0.0);
+    let (anew, again) = (Kind::of(true, 1, false, 0, false), Kind::of(true, 1, false, 1, true));
+    for second in 0..seconds {
+        let now = second as f64;
+        for key in 0..10 {
+            ledger.observe(again, [key].into_iter(), now);
+            ledger.served(again, ServedBy::CachedWrite, taken(1, 1), NOMINAL.cached_write);
+        }
+        ledger.observe(anew, [1000 + second].into_iter(), now);
+        ledger.served(anew, ServedBy::CachedWrite, taken(1, 0), NOMINAL.cached_write);
+    }
+    (ledger, [anew, again])
+}
+
+#[test]
+fn who_waits_for_dirty_blocks_waits_for_those_that_are_not_written_again() {
+    let (mut ledger, [anew, again]) = written_again(100);
+    // One in eleven is written back, and each time somebody waits 5 ms for it.
+    ledger.waited(100.0 * 5e-3);
+    value(&mut ledger, 100.0, spans(40.0), WritePolicy::WriteBack);
+    // A write saves 2 ms.
+    assert!((ledger.worth(again) - 2e-3).abs() < 2e-4, "{}", ledger.worth(again));
+    assert!((-3.2e-3..-1.5e-3).contains(&ledger.worth(anew)), "{}", ledger.worth(anew));
+}
+
+#[test]
+fn a_block_that_is_written_again_is_worth_a_place_where_places_have_a_price() {
+    let worth = |price| {
+        let (mut ledger, [_, again]) = written_again(100);
+        ledger.set_price(Some(price));
+        value(&mut ledger, 100.0, spans(40.0), WritePolicy::WriteBack);
+        for second in 100..200u64 {
+            (0..10).for_each(|key| ledger.observe(again, [key].into_iter(), second as f64));
+            value(&mut ledger, second as f64 + 0.5, spans(40.0), WritePolicy::WriteBack);
+        }
+        ledger.worth(again)
+    };
+    let price = |write, place| worth(Price { write, place });
+    // Where places are for nothing, and where only writes are not, it is worth what the write itself saves.
+    assert!((price(0.0, 0.0) - 2e-3).abs() < 1e-4 && (price(1e-3, 0.0) - 2e-3).abs() < 1e-4);
+    // The next write needs no place then, in about half of the lives that are counted.
+    assert!(price(0.0, 1e-3) > 2.3e-3, "{}", price(0.0, 1e-3));
+}
+
+#[test]
+fn what_is_resident_takes_no_place() {
+    let (ledger, [anew, again]) = written_again(100);
+    assert!(ledger.takes_place(again) < 0.01 && ledger.takes_place(anew) > 0.99);
+    let (read, unknown) = (Kind::of(false, 1, false, 3, false), Kind::of(true, 4, false, 2, false));
+    assert_eq!((ledger.takes_place(read), ledger.takes_place(unknown)), (1.0, 0.0));
 }
 
 #[test]
@@ -144,18 +217,21 @@ fn what_was_served_elsewhere_counts_like_what_was_seen() {
         (Kind::of(true, 2, false, 0, false), Ledger::new(1.0, 0.0), Ledger::new(1.0, 0.0));
     let mut offers = Offers::default();
     for _ in 0..5 {
-        one.served(kind, ServedBy::BackingWrite, 2, 0.5);
+        one.served(kind, ServedBy::BackingWrite, Offer { offered: 2, taken: 1, resident: 1 }, 0.5);
         offers.blocks[kind.index()] += 2;
+        offers.taken[kind.index()] += 1;
+        offers.resident[kind.index()] += 1;
         let took = &mut offers.took[ServedBy::BackingWrite as usize][kind.shape()];
         (took.count, took.seconds) = (took.count + 1, took.seconds + 0.5);
     }
     other.absorb(&offers);
     for ledger in [&mut one, &mut other] {
         ledger.observe(kind, [1, 2].into_iter(), 0.0);
-        ledger.value(1.0, spans(100.0), WritePolicy::WriteBack, &NOMINAL);
+        value(ledger, 1.0, spans(100.0), WritePolicy::WriteBack);
     }
     assert_eq!((one.worth(kind), one.offered(kind)), (other.worth(kind), other.offered(kind)));
     assert!(one.offered(kind) == 10.0 && one.worth(kind) > 0.0);
+    assert_eq!(one.takes_place(kind), other.takes_place(kind));
 }
 
 #[test]
@@ -163,7 +239,7 @@ fn a_request_that_is_heard_of_late_does_not_count_back() {
     let mut ledger = Ledger::new(1.0, 0.0);
     let read = Kind::of(false, 1, false, 0, false);
     ledger.observe(read, [1].into_iter(), 0.0);
-    ledger.value(10.0, spans(100.0), WritePolicy::WriteBack, &NOMINAL);
+    value(&mut ledger, 10.0, spans(100.0), WritePolicy::WriteBack);
     ledger.observe(read, [1].into_iter(), 9.0);
     let lived: f64 = ledger.counts[read.index()].lives.iter().map(|age| age.lived).sum();
     assert_eq!(lived, 10.0);
@@ -172,14 +248,15 @@ fn a_request_that_is_heard_of_late_does_not_count_back() {
 #[test]
 fn a_tenant_that_does_nothing_takes_no_memory() {
     let mut ledger = Ledger::new(1.0, 0.0);
-    ledger.value(10.0, spans(100.0), WritePolicy::WriteBack, &NOMINAL);
+    value(&mut ledger, 10.0, spans(100.0), WritePolicy::WriteBack);
     ledger.fade(0.5);
     assert_eq!((ledger.memory_bytes(), ledger.offered(Kind::default())), (0, 0.0));
     // Its worth is that of any other of which nothing is known.
     let mut other = Ledger::new(1.0, 3.0);
-    other.value_like(10.0, &ledger);
+    other.count_until(10.0);
+    other.value_like(&ledger);
     let mut same = Ledger::new(1.0, 3.0);
-    same.value(10.0, spans(100.0), WritePolicy::WriteBack, &NOMINAL);
+    value(&mut same, 10.0, spans(100.0), WritePolicy::WriteBack);
     assert!(
         Kind::all().all(|kind| other.worth(kind) == same.worth(kind)) && other.worth(Kind::default()) > 0.0
     );

@@ -1,0 +1,126 @@
+//! What enters of what is offered: what is worth most, within what may be written to the SSD and what takes a place in the cache.
+
+use larder_policy::doors::Kind;
+
+use super::ledger::Price;
+
+/// A kind takes a part of a place for each block at least.
+const LEAST_PLACE: f64 = 0.01;
+
+/// What may enter, in blocks per second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit {
+    /// Those that are written to the SSD.
+    pub writes: f64,
+    /// Those of them that take a place in the cache.
+    pub places: f64,
+}
+
+/// What a tenant offers of one kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offered {
+    /// Seconds saved for each block.
+    pub worth: f64,
+    pub tenant: usize,
+    pub kind: Kind,
+    /// Blocks per second.
+    pub offered: f64,
+    /// Of each block the part that takes a place in the cache, 0 to 1.
+    pub place: f64,
+}
+
+/// What enters.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    /// Seconds saved per second.
+    pub saves: f64,
+    /// Blocks per second that take a place.
+    pub places: f64,
+    /// What is worth less stays out.
+    pub price: Price,
+    /// Which part of what each tenant offers of each kind.
+    pub shares: Vec<(usize, Kind, f64)>,
+}
+
+/// What is worth most for each block written enters; where all that is offered may be written, what is worth most for each place.
+pub(super) fn admit(mut offers: Vec<Offered>, limit: Limit) -> Admitted {
+    let by_place = limit.writes >= offers.iter().map(|offer| offer.offered).sum();
+    // What differs by how sums are rounded is worth the same: here and where requests are served elsewhere the same kind of these comes first.
+    let rank = |offer: &Offered| {
+        let each = if by_place { offer.place.max(LEAST_PLACE) } else { 1.0 };
+        (offer.worth / each) as f32
+    };
+    offers.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+    let Limit { writes: mut left, places: mut room } = limit;
+    // The most that is turned away is worth, of what is there already for the most part, and of what is not.
+    let (mut there, mut absent) = (0.0_f64, 0.0_f64);
+    let mut shares = Vec::with_capacity(offers.len());
+    let (mut saves, mut places) = (0.0, 0.0);
+    for Offered { worth, tenant, kind, offered, place } in offers {
+        let most = left.min(if place > 0.0 { room / place } else { f64::INFINITY });
+        // What is worth less than the price stays out, though nothing of that kind was offered lately.
+        let share = match worth > 0.0 && most > 0.0 {
+            true if offered > most => most / offered,
+            enters => f64::from(u8::from(enters)),
+        };
+        if share < 1.0 {
+            let turned_away = if place > 0.5 { &mut absent } else { &mut there };
+            *turned_away = turned_away.max(worth);
+        }
+        let entering = offered * share;
+        left = (left - entering).max(0.0);
+        room = (room - entering * place).max(0.0);
+        places += entering * place;
+        saves += entering * worth;
+        shares.push((tenant, kind, share));
+    }
+    let write = if absent > 0.0 { there.min(absent) } else { there };
+    let price = Price { write, place: (absent - write).max(0.0) };
+    Admitted { saves, places, price, shares }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(tenant: usize, write: bool, worth: f64, offered: f64, place: f64) -> Offered {
+        Offered { worth, tenant, kind: Kind::of(write, 1, false, 0, false), offered, place }
+    }
+
+    fn shares(offers: &[Offered], writes: f64, places: f64) -> (Vec<f64>, Admitted) {
+        let admitted = admit(offers.to_vec(), Limit { writes, places });
+        let mut shares = vec![0.0; offers.len()];
+        admitted.shares.iter().for_each(|&(tenant, _, share)| shares[tenant] = share);
+        (shares, admitted)
+    }
+
+    #[test]
+    fn what_is_worth_most_for_each_place_enters_where_places_are_what_is_short() {
+        // Ten blocks a second each; the writes of the last tenant are of resident blocks, but for a tenth.
+        let offers = [
+            offered(0, false, 3.0, 10.0, 1.0),
+            offered(1, false, 2.0, 10.0, 1.0),
+            offered(2, true, 1.0, 10.0, 0.1),
+            offered(3, false, 0.0, 10.0, 1.0),
+        ];
+        let (all, admitted) = shares(&offers, f64::INFINITY, f64::INFINITY);
+        assert_eq!((all, admitted.price), (vec![1.0, 1.0, 1.0, 0.0], Price::default()));
+        let (some, admitted) = shares(&offers, f64::INFINITY, 16.0);
+        assert_eq!((some, admitted.saves, admitted.places), (vec![1.0, 0.5, 1.0, 0.0], 50.0, 16.0));
+        assert_eq!(admitted.price, Price { write: 0.0, place: 2.0 });
+    }
+
+    #[test]
+    fn what_is_worth_most_for_each_block_enters_where_writes_are_what_is_short() {
+        let offers = [
+            offered(0, false, 3.0, 10.0, 1.0),
+            offered(1, true, 1.0, 10.0, 0.0),
+            offered(2, false, 2.0, 10.0, 1.0),
+        ];
+        let (some, admitted) = shares(&offers, 15.0, f64::INFINITY);
+        assert_eq!((some, admitted.price), (vec![1.0, 0.0, 0.5], Price { write: 1.0, place: 1.0 }));
+        // A place costs nothing where only what is there is turned away.
+        let (some, admitted) = shares(&offers, 25.0, f64::INFINITY);
+        assert_eq!((some, admitted.price), (vec![1.0, 0.5, 1.0], Price { write: 1.0, place: 0.0 }));
+    }
+}
