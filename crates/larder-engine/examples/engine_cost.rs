@@ -2,7 +2,8 @@
 //! memory per cached block. With a second argument, on that many threads, each with an engine of its own.
 //!
 //! Device operations end at once, in the order in which they come; checksums are made up. So the figures are the engine's own: locks, index,
-//! replacement, journal; under write-back the cleaner too, which has to write back a block for most of those that are written.
+//! replacement, journal; under write-back alone where all may be dirty, as a cache is measured whose cleaner works at other times, and then with the cleaner, which has to write back a block for
+//! most of those that are written.
 //!
 //! Each figure is the lowest of eight parts of a run, with their median: where others use the same memory and caches, that is the noise. How fast memory is meanwhile is told
 //! by accesses that follow one another through as much memory as an index of that many slots takes.
@@ -15,8 +16,8 @@ use larder_engine::format::{
     Layout, Medium, MediumError, MediumMut, Superblock, Uuid, Volume, format, recover,
 };
 use larder_engine::{
-    Action, DeviceOp, Engine, EngineConfig, FreePool, OpKind, Request, RequestId, RequestKind, Target,
-    TenantId, VolumeId, WritePolicy,
+    Action, DeviceOp, DirtyLimits, Engine, EngineConfig, FreePool, OpKind, Request, RequestId, RequestKind,
+    Target, TenantId, VolumeId, WritePolicy,
 };
 
 const BLOCK: u64 = 4096;
@@ -74,7 +75,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(slots: u32, policy: WritePolicy, kept: bool) -> Self {
+    fn new(slots: u32, policy: WritePolicy, kept: bool, limits: DirtyLimits) -> Self {
         let config = EngineConfig { block_bytes: BLOCK as u32, cache_align: 512, cache_blocks: slots };
         let bytes = u64::from(slots) * BLOCK;
         let quota = slots - slots / 32;
@@ -85,6 +86,7 @@ impl Bench {
             data: 0,
         };
         let tenant = bench.engine.add_tenant(quota, policy);
+        bench.engine.set_dirty_limits(tenant, limits);
         bench.engine.add_volume(tenant, bytes);
         if kept {
             let layout = Layout::for_slots(BLOCK as u32, 512, slots.into()).expect("a possible cache");
@@ -195,8 +197,11 @@ fn memory(slots: u32) -> Cost {
     Cost::of(8_000_000, |_| at = std::hint::black_box(next[at][0]))
 }
 
-fn measure(slots: u32, policy: WritePolicy, kept: bool, report: bool) -> [Cost; 2] {
-    let mut bench = Bench::new(slots, policy, kept);
+/// No cleaner: as if it worked at other times.
+const ALL_DIRTY: DirtyLimits = DirtyLimits { rest: 100, max: 100, age: u32::MAX };
+
+fn measure(slots: u32, policy: WritePolicy, kept: bool, limits: DirtyLimits, report: bool) -> [Cost; 2] {
+    let mut bench = Bench::new(slots, policy, kept, limits);
     let blocks = u64::from(slots) * 3 / 4;
     for block in (0..blocks).step_by(256) {
         bench.ask(RequestKind::Read, block, 256.min(blocks - block));
@@ -213,7 +218,12 @@ fn measure(slots: u32, policy: WritePolicy, kept: bool, report: bool) -> [Cost; 
         println!(
             "{} {:9} read hit {read}  write hit {write}  with a flush every 32 {flushed}  metadata {share:4.2} % of SSD writes  {memory:4.1} bytes a block",
             policy.as_str(),
-            if kept { "kept" } else { "not kept" },
+            match (kept, policy) {
+                (false, _) => "not kept",
+                (true, WritePolicy::WriteBack) if limits == ALL_DIRTY => "all dirty",
+                (true, WritePolicy::WriteBack) => "cleaned",
+                (true, _) => "kept",
+            },
         );
     }
     [read, write]
@@ -228,13 +238,19 @@ fn main() {
             "lowest of {PARTS} parts of a run (and their median), on one core, {slots} slots; memory of that size takes {}",
             memory(slots)
         );
-        measure(slots, WritePolicy::WriteThrough, false, true);
-        measure(slots, WritePolicy::WriteThrough, true, true);
-        measure(slots, WritePolicy::WriteBack, true, true);
+        let usual = DirtyLimits::default();
+        measure(slots, WritePolicy::WriteThrough, false, usual, true);
+        measure(slots, WritePolicy::WriteThrough, true, usual, true);
+        measure(slots, WritePolicy::WriteBack, true, ALL_DIRTY, true);
+        measure(slots, WritePolicy::WriteBack, true, usual, true);
         return;
     }
-    let one = measure(slots, WritePolicy::WriteBack, true, false);
-    let run = |_| std::thread::spawn(move || measure(slots, WritePolicy::WriteBack, true, false));
+    let one = measure(slots, WritePolicy::WriteBack, true, DirtyLimits::default(), false);
+    let run = |_| {
+        std::thread::spawn(move || {
+            measure(slots, WritePolicy::WriteBack, true, DirtyLimits::default(), false)
+        })
+    };
     let all: Vec<_> = (0..threads).map(run).collect();
     let all: Vec<[Cost; 2]> = all.into_iter().map(|thread| thread.join().expect("it ends")).collect();
     for (at, what) in ["read hits", "write hits"].into_iter().enumerate() {
