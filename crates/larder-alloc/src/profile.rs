@@ -65,8 +65,8 @@ pub struct Profile {
     /// From so many bytes of a tenant's sequential stream of reads on, what the stream reads does not enter the cache; what is resident is hit all the same.
     /// None, as with all allocators so far: streams enter like other reads.
     pub bypass_sequential_bytes: Option<u64>,
-    /// Where SSD writes are limited, what saves most for each block written enters, and the allocator is told of no limit. Otherwise whatever comes first enters, and the
-    /// allocator has to heed the limit.
+    /// What is worth its place in the cache enters, and where SSD writes are limited what saves most for each block written; the allocator is told of no limit. Otherwise
+    /// whatever comes enters, as long as the limit allows, which the allocator has to heed.
     pub prices_writes: bool,
 }
 

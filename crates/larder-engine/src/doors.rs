@@ -1,6 +1,6 @@
-//! Which requests may write to the cache device, where such writes are limited and have their price.
+//! Which requests may write to the cache device, where such writes have their price.
 //!
-//! Who knows the budget and what requests are worth tells for each tenant which share of which kind of its requests enters ([`Doors`]), and learns what was offered. What does not
+//! Who knows what may be written and what requests are worth tells for each tenant which share of which kind of its requests enters ([`Doors`]), and learns what was offered. What does not
 //! enter is served like what the tenant's limit keeps out (`allowance.rs`): what is cached is read there, absent blocks stay absent, and what is written goes to the backing alone. Tenants that
 //! movers fill have no doors: their blocks enter for what a mover knows of them. Nor have writes to ordered volumes, where one that passes by waits for all that is older.
 

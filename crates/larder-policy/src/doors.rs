@@ -1,4 +1,4 @@
-//! Doors: which requests may write to the SSD, where its writes are limited.
+//! Doors: which requests may write to the SSD, where its writes, or places in the cache, have a price.
 //!
 //! What a request's blocks are worth there depends on whose it is and of which [`Kind`]. Of each kind of each tenant's requests a share enters, spread evenly over them: the rest goes past the
 //! SSD. Of streams whole runs enter or pass by: a device that sees every other request of a stream sees none. Whoever sees the requests ([`Doors::ask`]) need not know what they are worth, and whoever does sets the shares ([`Doors::open`]).
