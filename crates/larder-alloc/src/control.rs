@@ -139,6 +139,8 @@ pub struct ControlLoop {
     gate: Option<Gate>,
     /// What is written is told by and by ([`Self::grant`]).
     granting: bool,
+    /// What is offered is priced without a budget of SSD writes, too.
+    prices_places: bool,
     /// What was told last.
     heard: Heard,
     /// Of the cache's own records, for each block of data.
@@ -185,6 +187,7 @@ impl ControlLoop {
             parts,
             gate,
             granting: false,
+            prices_places: true,
             heard: Heard::default(),
             record_share: 0.0,
             epoch_end,

@@ -171,7 +171,7 @@ pub struct TenantStatus {
     /// Writes of blocks to cached blocks that went to the backing alone, for the budget of SSD writes.
     #[serde(default)]
     pub budget_diverted_blocks: u64,
-    /// Blocks that did neither: their requests gain less than others for what they write to the SSD, or for the place that they take.
+    /// Blocks that did neither: their requests gain less than others for what they write, under a budget of SSD writes.
     #[serde(default)]
     pub budget_turned_away_blocks: u64,
     /// Blocks read from the backings.

@@ -59,7 +59,7 @@ impl Engine {
     fn write_around(&mut self, part_id: u32, part: &Part) {
         for block in self.blocks_of(part.start, part.end) {
             let key = BlockKey { volume: part.volume, block };
-            self.count_write(key, part.asked);
+            self.count_write(key, Asked { closed: true, ..part.asked });
             if !self.is_dirty(key) {
                 self.invalidate(key, Owner::Part(part_id));
             }

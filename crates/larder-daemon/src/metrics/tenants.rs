@@ -158,7 +158,7 @@ fn blocks(page: &mut Page, tenants: &[Told<'_>]) {
     );
     page.counter(
         "larder_tenant_budget_turned_away_blocks_total",
-        "Blocks that went past the cache since their requests gain less than others for what they write to the SSD, or for the place that they take.",
+        "Blocks that went past the cache since their requests gain less than others for what they write, under a budget of SSD writes.",
         |family| each(family, tenants, |tenant| tenant.stats.turned_away_blocks as f64),
     );
     page.counter("larder_tenant_cleaned_blocks_total", "Dirty blocks that were written back.", |family| {
