@@ -4,7 +4,7 @@
 //! enter is served like what the tenant's limit keeps out (`allowance.rs`): what is cached is read there, absent blocks stay absent, and what is written goes to the backing alone. Tenants that
 //! movers fill have no doors: their blocks enter for what a mover knows of them. Nor have writes to ordered volumes, where one that passes by waits for all that is older.
 
-use crate::{Engine, Request, RequestKind, TenantId};
+use crate::{Engine, Request, RequestKind, TenantId, VolumeId};
 use larder_policy::doors::{Doors, KINDS, Kind, Shares};
 
 /// What a request is taken for.
@@ -123,7 +123,11 @@ impl Engine {
 
     /// A block is written that is cached, or not.
     #[inline]
-    pub(crate) fn offer_write(&mut self, tenant: usize, asked: Asked, is_cached: bool) {
+    pub(crate) fn offer_write(&mut self, volume: VolumeId, asked: Asked, is_cached: bool) {
+        if self.offered.is_none() {
+            return;
+        }
+        let tenant = self.tenant_of(volume);
         if let Some(offered) = self.offered.as_mut().filter(|_| !asked.closed) {
             let offered = offered.of(tenant);
             offered.taken[asked.kind.index()] += 1;

@@ -102,7 +102,7 @@ impl Engine {
         let stats = self.stats_mut(key.volume);
         stats.write_hits += u64::from(hit);
         stats.write_misses += u64::from(!hit);
-        self.offer_write(self.tenant_of(key.volume), asked, hit);
+        self.offer_write(key.volume, asked, hit);
     }
 
     /// The entry whose slot takes `start..end` of a block; `None` where the cache is passed by.
