@@ -20,7 +20,7 @@ use crate::{
 };
 use allowance::Heard;
 use budget::{Pace, Part};
-use gate::Gate;
+use gate::{Gate, Room};
 use observer::Observer;
 
 mod allowance;
@@ -47,6 +47,9 @@ const EARLY: [f64; 4] = [1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 2.0];
 
 /// Looks at the tenants' rates in an epoch.
 const LOOKS: f64 = 16.0;
+
+/// What is due within such a part of the time between two looks is due at once.
+const NEAR: f64 = 0.25;
 
 /// What is left of what was offered to the SSD until the last look: about an epoch counts.
 const FADE: f64 = 1.0 - 1.0 / LOOKS;
@@ -139,8 +142,6 @@ pub struct ControlLoop {
     gate: Option<Gate>,
     /// What is written is told by and by ([`Self::grant`]).
     granting: bool,
-    /// What is offered is priced without a budget of SSD writes, too.
-    prices_places: bool,
     /// What was told last.
     heard: Heard,
     /// Of the cache's own records, for each block of data.
@@ -149,7 +150,7 @@ pub struct ControlLoop {
     epoch_end: f64,
     /// Decisions before that, in rising order.
     early: Vec<f64>,
-    /// When the tenants' rates are looked at next.
+    /// When the tenants' rates are looked at next, and prices found.
     look: f64,
     epoch: u64,
 }
@@ -170,7 +171,7 @@ impl ControlLoop {
         let positions = vec![absent; tenants.len()];
         let pace = config.budget.map(|budget| Pace::new(budget, config.block_bytes));
         let parts = vec![Part::default(); tenants.len()];
-        let gate = gate(&config, &profile, tenants.len());
+        let gate = gate(&config, &profile, tenants.len(), 0.0);
         let epoch_end = config.epoch_seconds;
         let look = if profile.learns_quickly { epoch_end / LOOKS } else { f64::INFINITY };
         let early = Vec::new();
@@ -187,7 +188,6 @@ impl ControlLoop {
             parts,
             gate,
             granting: false,
-            prices_places: true,
             heard: Heard::default(),
             record_share: 0.0,
             epoch_end,
@@ -286,7 +286,7 @@ impl ControlLoop {
             observer.written_back(blocks, seconds);
         }
         if let Some(gate) = &mut self.gate {
-            gate.waited(tenant, seconds);
+            gate.waited(tenant, blocks, seconds);
         }
     }
 
@@ -357,13 +357,17 @@ impl ControlLoop {
         self.gate.is_some()
     }
 
-    /// Price what is offered to the SSD.
-    fn price(&mut self, now: f64) {
+    /// Price what is offered to the SSD, now that tenants hold so many blocks.
+    fn price(&mut self, now: f64, held_blocks: u64) {
         let Some(gate) = &mut self.gate else { return };
+        let free = u64::from(self.config.cache_blocks).saturating_sub(held_blocks);
         let write = |position: &Position| position.present.then_some(position.decision.mode.write);
         let writes: Vec<_> = self.positions.iter().map(write).collect();
         let rate = self.pace.as_ref().map_or(f64::INFINITY, |pace| pace.rate(now, self.config.epoch_seconds));
-        gate.price(now, rate, self.config.cache_blocks, FADE, &writes);
+        // A decision may come soon after a look.
+        let looks = gate.since_priced(now) / (self.config.epoch_seconds / LOOKS);
+        let (cache_blocks, fade) = (self.config.cache_blocks, FADE.powf(looks.min(1.0)));
+        gate.price(now, rate, Room { cache_blocks, free }, fade, &writes);
     }
 
     /// Blocks that may be written to the SSD at `now`, for those who write many at once.
@@ -379,7 +383,13 @@ impl ControlLoop {
     /// When something other than a decision is due.
     pub fn look_seconds(&self) -> f64 {
         let period_end = self.pace.as_ref().map_or(f64::INFINITY, Pace::period_end);
-        self.look.min(period_end)
+        self.rates_seconds().min(period_end)
+    }
+
+    /// When the rates are looked at. A decision looks at them, too: what is due about the same time is left to it, so that it does not matter which of the two comes first by a hair.
+    fn rates_seconds(&self) -> f64 {
+        let near = self.config.epoch_seconds / LOOKS * NEAR;
+        if (self.look - self.decision_seconds()).abs() < near { f64::INFINITY } else { self.look }
     }
 
     /// True if a decision is due ([`Self::decide`]); otherwise [`Self::look`] does what is due.
@@ -401,7 +411,7 @@ impl ControlLoop {
 
     /// Tenants that do far more than what was decided by, if it is time to look at their rates.
     pub fn changed(&self, now: f64) -> Vec<usize> {
-        if now < self.look {
+        if now < self.rates_seconds() {
             return Vec::new();
         }
         let observed = self.positions.iter().zip(&self.observers).enumerate();
@@ -412,16 +422,13 @@ impl ControlLoop {
     }
 
     /// What is due without a decision: another period of the budget begins, or the rates of the tenants that are there are looked at. Those that have changed
-    /// ([`Self::changed`], after which all that was measured so far is to be absorbed) are learned anew, and decisions are due soon.
-    pub fn look(&mut self, now: f64, changed: &[usize]) {
+    /// ([`Self::changed`], after which all that was measured so far is to be absorbed) are learned anew, and decisions are due soon. `held_blocks` of the cache are tenants'.
+    pub fn look(&mut self, now: f64, changed: &[usize], held_blocks: u64) {
         if let Some(pace) = &mut self.pace {
             pace.turn(now);
         }
-        if now >= self.look {
-            self.price(now);
-            self.look = now + self.config.epoch_seconds / LOOKS;
-            let observed = self.observers.iter_mut().zip(&self.positions);
-            observed.filter(|(_, it)| it.present).for_each(|(observer, _)| observer.looked(now));
+        if now >= self.rates_seconds() {
+            self.look_at_rates(now, held_blocks);
         }
         for &at in changed {
             if let Some(observer) = self.observers.get_mut(at) {
@@ -431,6 +438,13 @@ impl ControlLoop {
         if !changed.is_empty() {
             self.learn_quickly(now);
         }
+    }
+
+    fn look_at_rates(&mut self, now: f64, held_blocks: u64) {
+        self.price(now, held_blocks);
+        self.look = now + self.config.epoch_seconds / LOOKS;
+        let observed = self.observers.iter_mut().zip(&self.positions);
+        observed.filter(|(_, it)| it.present).for_each(|(observer, _)| observer.looked(now));
     }
 
     /// Decide for all tenants that are there. `usages` tells by tenant how it uses its cache.
@@ -446,10 +460,6 @@ impl ControlLoop {
         self.epoch += u64::from(whole);
         if let Some(pace) = &mut self.pace {
             pace.turn(now);
-        }
-        if let Some(gate) = &mut self.gate {
-            let held: u64 = usages.iter().map(|usage| u64::from(usage.resident_blocks)).sum();
-            gate.set_free(u64::from(self.config.cache_blocks).saturating_sub(held));
         }
         let found: Vec<_> = (0..self.tenants.len()).map(|at| self.find(at, now, usages, whole)).collect();
         let next = self.decision_seconds() - now;
@@ -479,6 +489,9 @@ impl ControlLoop {
         });
         for (position, found) in self.positions.iter_mut().zip(found) {
             position.findings = found;
+        }
+        if self.profile.learns_quickly {
+            self.look_at_rates(now, usages.iter().map(|usage| u64::from(usage.resident_blocks)).sum());
         }
         decided.map(|()| &self.positions[..])
     }
@@ -563,10 +576,10 @@ fn needs(allocator: &dyn Allocator, config: &ControlConfig, tenants: &[ControlTe
 }
 
 /// What prices what is offered to the SSD, with doors of its own.
-fn gate(config: &ControlConfig, profile: &Profile, tenants: usize) -> Option<Gate> {
+fn gate(config: &ControlConfig, profile: &Profile, tenants: usize, now: f64) -> Option<Gate> {
     profile
         .prices_writes
-        .then(|| Gate::new(tenants, config.cache_blocks, config.nominal, config.epoch_seconds / UNITS))
+        .then(|| Gate::new(tenants, config.cache_blocks, config.nominal, config.epoch_seconds / UNITS, now))
 }
 
 /// How a tenant's cache works before the first decision.

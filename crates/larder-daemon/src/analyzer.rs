@@ -380,34 +380,33 @@ impl Runner {
             }
             let decides = self.epochs.must_decide(self.now());
             let changed = if decides { Vec::new() } else { self.epochs.changed(self.now()) };
-            if !decides && changed.is_empty() {
-                if self.look(messages, &[], &[]).is_none() {
-                    return;
-                }
-                continue;
-            }
-            let Some(reports) = self.ask(messages, |actuator| actuator.reports()) else { return };
-            if decides {
-                self.decide(&reports);
-            } else if self.look(messages, &changed, &reports).is_none() {
+            if self.decide_or_look(messages, decides, &changed).is_none() {
                 return;
             }
         }
     }
 
-    /// Look at the tenants; where writes to the SSD have a price that is found anew. None at the end.
-    fn look(
+    /// Decide, or look at the tenants, of which these have changed; where what is offered to the SSD has a price that is found anew. None at the end.
+    fn decide_or_look(
         &mut self,
         messages: &Receiver<Message>,
+        decides: bool,
         changed: &[usize],
-        reports: &[Option<Report>],
     ) -> Option<()> {
-        if self.epochs.prices() {
+        let prices = self.epochs.prices();
+        if prices {
             let offers = self.ask(messages, |actuator| actuator.offers())?;
             self.epochs.absorb_offers(offers);
         }
-        self.epochs.look(self.now(), changed, reports);
-        if self.epochs.prices() {
+        let reports = match decides || prices || !changed.is_empty() {
+            true => self.ask(messages, |actuator| actuator.reports())?,
+            false => Vec::new(),
+        };
+        match decides {
+            true => self.decide(&reports),
+            false => self.epochs.look(self.now(), changed, &reports),
+        }
+        if prices {
             self.actuator.open(self.epochs.open_shares());
         }
         Some(())

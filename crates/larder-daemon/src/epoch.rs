@@ -493,11 +493,14 @@ impl EpochLoop {
         self.control.changed(now)
     }
 
-    /// What is due without a decision. Those that have [`changed`](Self::changed) are measured anew from these reports on.
+    /// What is due without a decision: by what `reports` say that tenants hold. Those that have [`changed`](Self::changed) are measured anew from these reports on.
     pub fn look(&mut self, now: f64, changed: &[usize], reports: &[Option<Report>]) {
-        let measured = self.absorb(reports);
-        self.control.look(now, changed);
-        if !changed.is_empty() {
+        let held = reports.iter().flatten().map(|report| u64::from(report.usage.resident_blocks)).sum();
+        if changed.is_empty() {
+            self.control.look(now, changed, held);
+        } else {
+            let measured = self.absorb(reports);
+            self.control.look(now, changed, held);
             let renewed: Vec<bool> = self.seats.iter().map(|seat| changed.contains(&seat.at)).collect();
             let (written, measured) = (self.written_since(), self.requests_since(&measured));
             self.log.renewed(now, &self.tenants, &self.standings, &measured, &renewed, written);

@@ -63,7 +63,7 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// Doors that are open, around a cache of so many blocks: accesses to as many blocks are remembered, in 4 to 16 bytes for each.
+    /// Doors that are open, around a cache of so many blocks: accesses to as many blocks are remembered, in 8 bytes for each.
     pub fn new(cache_blocks: u32) -> Self {
         Self { seen: Seen::new(cache_blocks), tenants: Vec::new() }
     }

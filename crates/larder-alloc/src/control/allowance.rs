@@ -110,13 +110,6 @@ impl ControlLoop {
     pub fn granting(mut self) -> Self {
         self.granting = true;
         self.gate = self.gate.take().map(Gate::without_doors);
-        self.pricing_writes_alone()
-    }
-
-    /// A loop that prices what is offered to the SSD only where there is a budget, as the daemon does.
-    pub fn pricing_writes_alone(mut self) -> Self {
-        self.prices_places = false;
-        self.gate = self.gate.take().filter(|_| self.config.budget.is_some());
         self
     }
 
@@ -132,10 +125,6 @@ impl ControlLoop {
             None => Pace::from(budget, block_bytes, now),
         });
         self.heard = Heard::default();
-        // What is known of the tenants' requests counts on with another budget.
-        if self.prices() != self.wants_prices() {
-            self.renew_gate(now);
-        }
         self.observe_what_is_needed(now);
     }
 

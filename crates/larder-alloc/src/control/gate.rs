@@ -74,6 +74,15 @@ impl Offers {
 /// Parts of what is offered that takes a place in the cache. The one with which most is saved enters.
 const PARTS: [f64; 8] = [1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.06];
 
+/// What places the cache has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// All of them.
+    pub cache_blocks: u32,
+    /// Those that nothing takes yet.
+    pub free: u64,
+}
+
 /// The price of a block written to the SSD.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
@@ -87,20 +96,22 @@ pub(super) struct Gate {
     price: Option<Price>,
     /// Seconds of the first age that is told apart.
     unit: f64,
-    /// Places that nothing takes yet.
-    free: f64,
     /// When prices were found last.
     priced: f64,
 }
 
 impl Gate {
-    pub(super) fn new(tenants: usize, cache_blocks: u32, nominal: Latencies, unit: f64) -> Self {
+    pub(super) fn new(tenants: usize, cache_blocks: u32, nominal: Latencies, unit: f64, now: f64) -> Self {
         let doors = Some(Doors::new(cache_blocks));
         let (ledgers, shares) = (Vec::new(), Vec::new());
-        let free = f64::from(cache_blocks);
-        let mut new = Self { ledgers, shares, doors, nominal, price: None, unit, free, priced: 0.0 };
+        let mut new = Self { ledgers, shares, doors, nominal, price: None, unit, priced: now };
         (0..tenants).for_each(|_| new.add());
         new
+    }
+
+    /// Seconds since prices were found last.
+    pub(super) fn since_priced(&self, now: f64) -> f64 {
+        now - self.priced
     }
 
     /// The doors are elsewhere.
@@ -117,11 +128,6 @@ impl Gate {
                 doors.restart(tenant);
             }
         }
-    }
-
-    /// So many places of the cache are free.
-    pub(super) fn set_free(&mut self, blocks: u64) {
-        self.free = blocks as f64;
     }
 
     /// One tenant more.
@@ -170,10 +176,10 @@ impl Gate {
         }
     }
 
-    /// A request of the tenant waited so long for dirty blocks that had to be written back.
-    pub(super) fn waited(&mut self, tenant: usize, seconds: f64) {
+    /// So many dirty blocks left for a request of the tenant, which waited so long for them to be written back.
+    pub(super) fn waited(&mut self, tenant: usize, blocks: u64, seconds: f64) {
         if let Some(ledger) = self.ledgers.get_mut(tenant) {
-            ledger.waited(seconds);
+            ledger.waited(blocks, seconds);
         }
     }
 
@@ -184,13 +190,13 @@ impl Gate {
         there.flat_map(|(ledger, _)| Kind::all().map(|kind| places(ledger, kind))).sum()
     }
 
-    /// Price what is offered to a cache of so many blocks, so that no more than `rate` of them are written per second. A tenant that is there has a write policy; what was counted so
+    /// Price what is offered to a cache that has this room, so that no more than `rate` of them are written per second. A tenant that is there has a write policy; what was counted so
     /// far weighs `fade` from now on.
     pub(super) fn price(
         &mut self,
         now: f64,
         rate: f64,
-        cache_blocks: u32,
+        room: Room,
         fade: f64,
         writes: &[Option<WritePolicy>],
     ) {
@@ -199,11 +205,11 @@ impl Gate {
             ledger.count_until(now);
         }
         // By then all that the cache holds has been written over.
-        let written_over = |rate: f64| f64::from(cache_blocks) / rate.max(f64::MIN_POSITIVE);
+        let written_over = |rate: f64| f64::from(room.cache_blocks) / rate.max(f64::MIN_POSITIVE);
         let (youth, places) = (written_over(rate), self.places(writes));
         // What is free lasts until prices are found again. Where writes are limited it has its price all the same.
         let seconds = (now - self.priced).max(self.unit);
-        let free = if rate.is_finite() { 0.0 } else { self.free / seconds };
+        let free = if rate.is_finite() { 0.0 } else { room.free as f64 / seconds };
         let tried = PARTS.map(|part| {
             let limit = Limit { writes: rate, places: places * part + free };
             (limit, Spans { stay: written_over(rate.min(places * part)), youth })
@@ -216,7 +222,6 @@ impl Gate {
             self.shares[at][kind.index()] = share;
         }
         self.price = Some(admitted.price);
-        self.free = (self.free - admitted.places * seconds).max(0.0);
         self.priced = now;
         for (at, _) in writes.iter().enumerate().filter(|(_, write)| write.is_some()) {
             let (Some(ledger), Some(shares)) = (self.ledgers.get_mut(at), self.shares.get(at)) else {

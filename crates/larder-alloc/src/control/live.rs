@@ -76,14 +76,9 @@ impl ControlLoop {
         self.learn_quickly(now);
     }
 
-    /// True where what is offered to the SSD is to be priced.
-    pub(super) fn wants_prices(&self) -> bool {
-        self.profile.prices_writes && (self.prices_places || self.config.budget.is_some())
-    }
-
-    /// Writes to the SSD are priced anew, if at all.
-    pub(super) fn renew_gate(&mut self, now: f64) {
-        let gate = gate(&self.config, &self.profile, self.tenants.len()).filter(|_| self.wants_prices());
+    /// What is offered is priced anew, if at all.
+    fn renew_gate(&mut self, now: f64) {
+        let gate = gate(&self.config, &self.profile, self.tenants.len(), now);
         self.gate = if self.granting { gate.map(Gate::without_doors) } else { gate };
         for at in 0..self.tenants.len() {
             if let Some(gate) = &mut self.gate {

@@ -193,7 +193,7 @@ fn a_tenant_that_does_far_more_is_taken_for_a_newcomer() {
             control.decide(now, &[]).expect("decided");
         } else {
             let changed = control.changed(now);
-            control.look(now, &changed);
+            control.look(now, &changed, 0);
         }
     }
     let at_first = [6.25, 12.5, 25.0, 50.0, 100.0];
@@ -240,7 +240,7 @@ fn the_budgets_periods_begin_on_time_whatever_the_epochs() {
         control.ssd_written(0, written);
         match control.must_decide(now) {
             true => control.decide(now, &[]).map(|_| ()).expect("decided"),
-            false => control.look(now, &[]),
+            false => control.look(now, &[], 0),
         }
         seen.push((now, written, control.blocks_to_write(now)));
     }

@@ -111,7 +111,7 @@ pub struct MeasuredRequests {
     pub cached_writes: Took,
     /// Writes that went to the backing.
     pub backing_writes: Took,
-    /// The same by their shapes, where writes to the SSD have a price: as was told last, a sixteenth of an epoch before at most.
+    /// The same by their shapes, where writes to the SSD have a price.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shapes: Vec<TookShaped>,
 }

@@ -1,75 +1,69 @@
-//! What was done to a block lately, about: counters in two generations.
+//! What was done to a block lately, about: counters that age as others are accessed.
 
 /// How often a block was accessed: never, once, up to 3 times, up to 7, more often.
 pub(super) const LEVELS: usize = 5;
 
-/// Counters for each block of the cache in a generation.
-const COUNTERS: u64 = 8;
+/// Counters in a word, of which there is one for each block of the cache.
+const IN_WORD: usize = 8;
 
-/// Bits of a counter: the upper one tells that the last access was a write, the others count.
-const BITS: u64 = 4;
+/// Bits of a counter: half of them for accesses since it aged, half for those before.
+const BITS: usize = 8;
 
-/// What a counter counts to.
-const MOST: u64 = (1 << (BITS - 1)) - 1;
+/// The lower halves.
+const YOUNG: u64 = 0x0f0f_0f0f_0f0f_0f0f;
 
-/// The last access was a write.
-const WRITTEN: u64 = 1 << (BITS - 1);
+/// What half a counter counts to.
+const MOST: u64 = 7;
 
-/// Counters in a word.
-const IN_WORD: u64 = 64 / BITS;
+/// Its upper bit: the last access was a write.
+const WRITTEN: u64 = MOST + 1;
 
 /// Blocks remembered at least.
-const BLOCKS_MIN: u64 = 1 << 10;
+const BLOCKS_MIN: usize = 1 << 10;
 
 /// The counters. A block may be taken for another that was accessed, one in four at most.
+///
+/// With each block that was not accessed since its counter aged a word of counters ages: by the time that as many blocks as the cache has were accessed all have, and no request waits for all of them.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
-    young: Vec<u64>,
-    old: Vec<u64>,
-    shift: u32,
-    /// Blocks of the young generation.
-    count: u64,
-    most: u64,
+    words: Vec<u64>,
+    /// The word that ages next.
+    hand: usize,
 }
 
 impl Seen {
     /// Counters that remember the last accesses to as many blocks as the cache has, up to twice as many.
     pub(super) fn new(cache_blocks: u32) -> Self {
-        let most = u64::from(cache_blocks).max(BLOCKS_MIN);
-        let counters = (most * COUNTERS).next_power_of_two();
-        let words = (counters / IN_WORD) as usize;
-        Self {
-            young: vec![0; words],
-            old: vec![0; words],
-            shift: 64 - counters.trailing_zeros(),
-            count: 0,
-            most,
-        }
+        Self { words: vec![0; (cache_blocks as usize).max(BLOCKS_MIN)], hand: 0 }
     }
 
     /// A block is accessed: how often was it lately (one of the [`LEVELS`]), and was it written last?
     pub(super) fn see(&mut self, key: u64, write: bool) -> (usize, bool) {
-        let counter = spread(key) >> self.shift;
-        let (word, at) = ((counter / IN_WORD) as usize, counter % IN_WORD * BITS);
-        let [young, old] = [&self.young, &self.old].map(|counters| counters[word] >> at & (MOST | WRITTEN));
+        let counters = (self.words.len() * IN_WORD) as u128;
+        // Below the number of counters.
+        let counter = ((u128::from(spread(key)) * counters) >> 64) as usize;
+        let (word, at) = (&mut self.words[counter / IN_WORD], counter % IN_WORD * BITS);
+        let (young, old) = (*word >> at & (MOST | WRITTEN), *word >> (at + BITS / 2) & (MOST | WRITTEN));
         let count = young & MOST;
         let now = (count + 1).min(MOST) | if write { WRITTEN } else { 0 };
-        self.young[word] ^= (young ^ now) << at;
+        *word ^= (young ^ now) << at;
         if count == 0 {
-            self.count += 1;
-            if self.count == self.most {
-                self.count = 0;
-                std::mem::swap(&mut self.young, &mut self.old);
-                self.young.fill(0);
-            }
+            self.age();
         }
         let last = if count > 0 { young } else { old };
         let level = (u64::BITS - (count + (old & MOST)).leading_zeros()) as usize;
         (level.min(LEVELS - 1), last & WRITTEN != 0)
     }
 
+    /// The next word's counters age.
+    fn age(&mut self) {
+        let word = &mut self.words[self.hand];
+        *word = (*word & YOUNG) << (BITS / 2);
+        self.hand = (self.hand + 1) % self.words.len();
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
-        (self.young.capacity() + self.old.capacity()) * size_of::<u64>()
+        self.words.capacity() * size_of::<u64>()
     }
 }
 

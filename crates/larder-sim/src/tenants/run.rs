@@ -150,7 +150,6 @@ impl<'a, S: Source> Run<'a, S> {
         });
         let effective = allocator.needs(plan.budget.is_some()).effective;
         let control = ControlLoop::new(config, allocator, profile, tenants.collect());
-        let control = if plan.recorded.is_some() { control.pricing_writes_alone() } else { control };
         let store =
             Store::new(profile.layout, profile.population, profile.mode, cache_blocks, count, plan.seed)
                 .with_effective(effective)

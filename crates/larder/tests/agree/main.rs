@@ -53,9 +53,10 @@ impl Case {
         }
     }
 
-    /// `larder` decides a sixteenth of an epoch after it began, or a rate has changed, and again after twice that time.
+    /// `larder` decides a sixteenth of an epoch after it began, or a rate has changed, and again after twice that time. What enters depends on what a hit saves: with disks as fast as the cache that
+    /// would be chance.
     const fn larder() -> Self {
-        Self { epoch_seconds: 16, requests: 200, ..Self::of("larder") }
+        Self { slow_disks: true, epoch_seconds: 24, requests: 150, ..Self::of("larder") }
     }
 
     /// The movers of `centaur` come five times in an epoch: requests have ended before the first.
@@ -73,9 +74,9 @@ impl Case {
         Self { unit: 8, ..self }
     }
 
-    /// The same with so much that may be written to the SSD. What enters then depends on what a hit saves: with disks as fast as the cache that would be chance.
+    /// The same with so much that may be written to the SSD.
     const fn within(self, write_budget: &'static str) -> Self {
-        Self { write_budget, slow_disks: true, epoch_seconds: 24, requests: 150, ..self }
+        Self { write_budget, ..self }
     }
 
     /// The same with epochs twice as long, or four times, for a machine that is too busy.

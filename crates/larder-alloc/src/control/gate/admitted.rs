@@ -34,8 +34,6 @@ pub(super) struct Offered {
 pub(super) struct Admitted {
     /// Seconds saved per second.
     pub saves: f64,
-    /// Blocks per second that take a place.
-    pub places: f64,
     /// What is worth less stays out.
     pub price: Price,
     /// Which part of what each tenant offers of each kind.
@@ -55,7 +53,7 @@ pub(super) fn admit(mut offers: Vec<Offered>, limit: Limit) -> Admitted {
     // The most that is turned away is worth, of what is there already for the most part, and of what is not.
     let (mut there, mut absent) = (0.0_f64, 0.0_f64);
     let mut shares = Vec::with_capacity(offers.len());
-    let (mut saves, mut places) = (0.0, 0.0);
+    let mut saves = 0.0;
     for Offered { worth, tenant, kind, offered, place } in offers {
         let most = left.min(if place > 0.0 { room / place } else { f64::INFINITY });
         // What is worth less than the price stays out, though nothing of that kind was offered lately.
@@ -70,13 +68,12 @@ pub(super) fn admit(mut offers: Vec<Offered>, limit: Limit) -> Admitted {
         let entering = offered * share;
         left = (left - entering).max(0.0);
         room = (room - entering * place).max(0.0);
-        places += entering * place;
         saves += entering * worth;
         shares.push((tenant, kind, share));
     }
     let write = if absent > 0.0 { there.min(absent) } else { there };
     let price = Price { write, place: (absent - write).max(0.0) };
-    Admitted { saves, places, price, shares }
+    Admitted { saves, price, shares }
 }
 
 #[cfg(test)]
@@ -106,7 +103,7 @@ mod tests {
         let (all, admitted) = shares(&offers, f64::INFINITY, f64::INFINITY);
         assert_eq!((all, admitted.price), (vec![1.0, 1.0, 1.0, 0.0], Price::default()));
         let (some, admitted) = shares(&offers, f64::INFINITY, 16.0);
-        assert_eq!((some, admitted.saves, admitted.places), (vec![1.0, 0.5, 1.0, 0.0], 50.0, 16.0));
+        assert_eq!((some, admitted.saves), (vec![1.0, 0.5, 1.0, 0.0], 50.0));
         assert_eq!(admitted.price, Price { write: 0.0, place: 2.0 });
     }
 

@@ -124,6 +124,8 @@ pub(super) struct Ledger {
     took: [[Took; SHAPES]; 4],
     /// Seconds that requests waited since dirty blocks had to leave.
     waited: f64,
+    /// Blocks that left for them, and were written back.
+    left: f64,
     sample: BTreeMap<u64, Known>,
     /// A block is looked at if its spread key is no higher.
     limit: u64,
@@ -152,6 +154,7 @@ impl Ledger {
             seconds: 0.0,
             took: Default::default(),
             waited: 0.0,
+            left: 0.0,
             sample: BTreeMap::new(),
             limit: u64::MAX,
             unit,
@@ -240,8 +243,9 @@ impl Ledger {
         }
     }
 
-    /// A request waited so long for dirty blocks that had to be written back.
-    pub(super) fn waited(&mut self, seconds: f64) {
+    /// So many dirty blocks left for a request, which waited so long for them to be written back.
+    pub(super) fn waited(&mut self, blocks: u64, seconds: f64) {
+        self.left += blocks as f64;
         self.waited += seconds;
     }
 
@@ -267,12 +271,10 @@ impl Ledger {
         // No block can have been seen to stay for nothing yet: what is not known now is not rare.
         let young = self.counts.is_empty() || self.counted - self.began < spans.youth;
         // Each block that the SSD takes has to be written back some time, unless it is written anew before.
-        let mut due = 0.0;
         for (rewritten, count) in self.rewritten.iter_mut().zip(&self.counts) {
             *rewritten = count.value(self.unit, stay, 0.0, |life| life.rewritten);
-            due += count.taken * (1.0 - *rewritten);
         }
-        let wait = self.waited / due.max(1.0);
+        let wait = self.waited / self.left.max(1.0);
         for kind in Kind::all() {
             let (at, shape) = (kind.index(), kind.shape());
             let count = self.counts.get(at).unwrap_or(&none);
@@ -374,6 +376,7 @@ impl Ledger {
         }
         self.seconds *= factor;
         self.waited *= factor;
+        self.left *= factor;
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

@@ -9,8 +9,10 @@ const WB: [Option<WritePolicy>; 1] = [Some(WritePolicy::WriteBack)];
 
 const CACHE: u32 = 1 << 18;
 
+const FULL: Room = Room { cache_blocks: CACHE, free: 0 };
+
 fn gate(tenants: usize) -> Gate {
-    Gate::new(tenants, CACHE, NOMINAL, 0.25)
+    Gate::new(tenants, CACHE, NOMINAL, 0.25, 0.0)
 }
 
 /// A request of so many blocks for which the backing takes its nominal time.
@@ -37,7 +39,7 @@ fn small_and_large(rate: f64) -> [usize; 2] {
     let mut entered = [0; 2];
     for at in 0..200u64 {
         if at == 100 {
-            gate.price(1.0, rate, CACHE, 1.0, &WB);
+            gate.price(1.0, rate, FULL, 1.0, &WB);
             entered = [0; 2];
         }
         let blocks = [1, 50][at as usize % 2];
@@ -66,7 +68,7 @@ fn reads_of_those_who_read_again_enter_before_those_of_who_does_not() {
     for at in 0..12_000u64 {
         let now = at as f64 / 100.0;
         if at % 100 == 0 {
-            gate.price(now, 60.0, 1200, 15.0 / 16.0, &[WB[0], WB[0]]);
+            gate.price(now, 60.0, Room { cache_blocks: 1200, free: 0 }, 15.0 / 16.0, &[WB[0], WB[0]]);
         }
         let (again, anew) = (at % 500, 1_000_000 + at);
         let enters =
@@ -86,7 +88,7 @@ fn what_comes_again_after_a_while_enters_however_much_may() {
         let mut enters = |at: u64| {
             let now = at as f64 / 100.0;
             if at.is_multiple_of(100) {
-                gate.price(now, rate, CACHE, 15.0 / 16.0, &WB);
+                gate.price(now, rate, FULL, 15.0 / 16.0, &WB);
             }
             // Each after ten seconds, in no order that a device would like.
             request(&mut gate, 0, false, at * 7919 % 1000 * 10, 1, now)
@@ -103,10 +105,8 @@ fn of_a_loop(blocks: u64, cache: u32, full: bool) -> f64 {
     for at in 0..20_000u64 {
         let now = at as f64 / 100.0;
         if at.is_multiple_of(100) {
-            if full {
-                gate.set_free(0);
-            }
-            gate.price(now, f64::INFINITY, cache, 15.0 / 16.0, &WB);
+            let room = Room { cache_blocks: cache, free: if full { 0 } else { cache.into() } };
+            gate.price(now, f64::INFINITY, room, 15.0 / 16.0, &WB);
         }
         entered += u64::from(request(&mut gate, 0, false, at % blocks * 7, 1, now) && at >= 18_000);
     }
@@ -130,9 +130,9 @@ fn who_is_not_there_takes_nothing_and_who_comes_anew_is_let_in() {
         request(&mut gate, 0, true, at, 1, 0.0);
         request(&mut gate, 1, true, 1000 + at, 1, 0.0);
     }
-    gate.price(1.0, 100.0, CACHE, 1.0, &[None, WB[0]]);
+    gate.price(1.0, 100.0, FULL, 1.0, &[None, WB[0]]);
     assert!((0..50).all(|at| request(&mut gate, 1, true, 2000 + at, 1, 1.0)));
-    gate.price(2.0, 0.0, CACHE, 1.0, &[WB[0], WB[0]]);
+    gate.price(2.0, 0.0, FULL, 1.0, &[WB[0], WB[0]]);
     assert!(!request(&mut gate, 1, true, 3000, 1, 2.0));
     gate.restart(1, 2.0);
     assert!(request(&mut gate, 1, true, 3001, 1, 2.0));
@@ -145,7 +145,7 @@ fn in_order_and_elsewhere(rate: f64) -> [usize; 2] {
     let mut entered = [0; 2];
     for at in 0..2100u64 {
         if at == 100 {
-            gate.price(1.0, rate, CACHE, 1.0, &WB);
+            gate.price(1.0, rate, FULL, 1.0, &WB);
             entered = [0; 2];
         }
         let elsewhere = at % 2 == 1;
@@ -171,7 +171,7 @@ fn what_the_backing_takes_fast_enters_last() {
 fn below_the_price_nothing_enters_though_it_was_never_offered() {
     let mut gate = gate(1);
     (0..100).for_each(|at| _ = request(&mut gate, 0, true, at * 10, 1, 0.0));
-    gate.price(1.0, 50.0, CACHE, 1.0, &WB);
+    gate.price(1.0, 50.0, FULL, 1.0, &WB);
     assert!(!(0..10).any(|at| request(&mut gate, 0, true, 10_000 + at * 100, 64, 1.0)));
 }
 
@@ -190,7 +190,7 @@ fn doors_elsewhere_open_as_far() {
                 told[tenant] = offered[tenant].clone();
             }
             for gate in [&mut here, &mut there] {
-                gate.price(now, 60.0, 1200, 15.0 / 16.0, &[WB[0], WB[0]]);
+                gate.price(now, 60.0, Room { cache_blocks: 1200, free: 0 }, 15.0 / 16.0, &[WB[0], WB[0]]);
             }
             let shares =
                 |gate: &Gate| (0..2).flat_map(|at| *gate.shares(at).expect("there")).collect::<Vec<_>>();

@@ -177,7 +177,7 @@ fn written_again(seconds: u64) -> (Ledger, [Kind; 2]) {
 fn who_waits_for_dirty_blocks_waits_for_those_that_are_not_written_again() {
     let (mut ledger, [anew, again]) = written_again(100);
     // One in eleven is written back, and each time somebody waits 5 ms for it.
-    ledger.waited(100.0 * 5e-3);
+    ledger.waited(100, 100.0 * 5e-3);
     value(&mut ledger, 100.0, spans(40.0), WritePolicy::WriteBack);
     // A write saves 2 ms.
     assert!((ledger.worth(again) - 2e-3).abs() < 2e-4, "{}", ledger.worth(again));
