@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""4 KiB random writes at queue depth 32 with a flush every so many: Larder's write-back over NBD on a unix socket, beside fio writing to a file of
-the cache's size directly (O_DIRECT, io_uring, same disk, same flushes), and beside qemu-nbd on such a file. Interleaved in one run, as ratios.
+"""4 KiB random writes at queue depth 32 with a flush every so many: Larder's write-back over NBD on a unix socket, beside fio writing to the cache
+file directly (O_DIRECT, io_uring, same flushes), and beside qemu-nbd serving that file. In turn in one run, as ratios.
 
-Larder's writes are checksummed, go to a slot of their own each time, and have their mappings in the journal when a flush ends. All files were
-written once before, so that no file system has to allocate meanwhile. In the first scene the cache may be all dirty, so what is measured is the way
+All have the very same file, one after the other: on disks of virtual machines one file is up to half as fast again as the next, for as long as both lie where they lie. So Larder makes its cache anew
+in each round, and fills it before it is measured. Its writes are checksummed, go to a slot of their own each time, and have their mappings in the journal when a flush ends. All
+files were written once before, so that no file system has to allocate meanwhile. In the first scene the cache may be all dirty, so what is measured is the way
 to the SSD; in the second the cleaner has its usual limits and writes back to the same disk meanwhile; in the third the backing takes the writes
 in the order of the flushes (`ordered = true`), so each flush costs one of the backing, too, and blocks are written back once for each flush.
 
@@ -41,13 +42,19 @@ def written_file(path, mebibytes):
         os.fsync(file.fileno())
 
 
+def forget(cache):
+    """Larder makes a cache anew of a file that begins with zeroes."""
+    with open(cache, "r+b") as file:
+        file.write(bytes(1 << 20))
+        os.fsync(file.fileno())
+
+
 class Larder(Server):
     """Larder with one tenant under `wb`, on a cache file and a backing that were written before."""
 
     def __init__(self, binary, folder, name, limits, volume):
         self.binary, self.config = binary, f"{folder}/{name}.toml"
-        written_file(f"{folder}/{name}.cache", CACHE_MIB)
-        written_file(f"{folder}/{name}.img", VOLUME_MIB)
+        forget(f"{folder}/{name}.cache")
         with open(self.config, "w") as file:
             file.write(f"""
 [cache]
@@ -90,9 +97,8 @@ nbd = "unix:{folder}/{name}.nbd"
 class Direct:
     """A file that fio writes to by itself."""
 
-    def __init__(self, folder):
-        self.name, self.path = "fio on the file", f"{folder}/direct.img"
-        written_file(self.path, VOLUME_MIB)
+    def __init__(self, path):
+        self.name, self.path = "fio on the file", path
 
 
 def fio(arguments):
@@ -112,28 +118,39 @@ def write_iops(target, every, options, folder):
 
 
 def scene(title, options, folder, name, limits, volume):
-    """Start the servers, measure each in turn for each distance of flushes."""
-    written_file(f"{folder}/qemu.img", VOLUME_MIB)
-    larder = Larder(options.larder, folder, name, limits, volume)
-    servers = [larder, qemu_nbd(folder, f"{folder}/qemu.img", "io_uring")]
-    targets = [*servers, Direct(folder)]
-    try:
-        for server in servers:
-            server.wait_ready()
-        larder.fill()
+    """In each round each in turn, for each distance of flushes."""
+    cache = f"{folder}/{name}.cache"
+    written_file(cache, CACHE_MIB)
+    written_file(f"{folder}/{name}.img", VOLUME_MIB)
+    results, errors = {every: {} for every in options.flushes}, {}
+
+    def measure(target, then=lambda: None):
         for every in options.flushes:
-            results = {target.name: [] for target in targets}
-            for _ in range(options.rounds):
-                for target in targets:
-                    results[target.name].append(write_iops(target, every, options, folder))
-                    larder.settle()
-            flushes = f"a flush every {every}" if every else "no flush"
-            report(f"{title}, queue depth {options.depth}, {flushes}", results, {"fio on the file": GOAL})
-        told = larder.tenant()
-        print("  larder's errors:", ", ".join(f"{key} {told[key]}" for key in told if key.endswith("errors")))
-    finally:
-        for server in servers:
-            server.stop()
+            results[every].setdefault(target.name, []).append(write_iops(target, every, options, folder))
+            then()
+
+    for _ in range(options.rounds):
+        larder = Larder(options.larder, folder, name, limits, volume)
+        try:
+            larder.wait_ready()
+            larder.fill()
+            larder.settle()
+            measure(larder, larder.settle)
+            told = larder.tenant()
+            errors = {key: errors.get(key, 0) + told[key] for key in told if key.endswith("errors")}
+        finally:
+            larder.stop()
+        peer = qemu_nbd(folder, cache, "io_uring")
+        try:
+            peer.wait_ready()
+            measure(peer)
+        finally:
+            peer.stop()
+        measure(Direct(cache))
+    for every, of in results.items():
+        flushes = f"a flush every {every}" if every else "no flush"
+        report(f"{title}, queue depth {options.depth}, {flushes}", of, {"fio on the file": GOAL})
+    print("  larder's errors:", ", ".join(f"{key} {count}" for key, count in errors.items()))
 
 
 def main():

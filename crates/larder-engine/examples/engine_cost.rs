@@ -2,8 +2,8 @@
 //! memory per cached block. With a second argument, on that many threads, each with an engine of its own.
 //!
 //! Device operations end at once, in the order in which they come; checksums are made up. So the figures are the engine's own: locks, index,
-//! replacement, journal; under write-back alone where all may be dirty, as a cache is measured whose cleaner works at other times, and then with the cleaner, which has to write back a block for
-//! most of those that are written.
+//! replacement, journal; under write-back alone where all may be dirty, as a cache is measured whose cleaner works at other times, then with doors that ask of which kind each request is, and then with the
+//! cleaner, which has to write back a block for most of those that are written.
 //!
 //! Each figure is the lowest of eight parts of a run, with their median: where others use the same memory and caches, that is the noise. How fast memory is meanwhile is told
 //! by accesses that follow one another through as much memory as an index of that many slots takes.
@@ -200,8 +200,36 @@ fn memory(slots: u32) -> Cost {
 /// No cleaner: as if it worked at other times.
 const ALL_DIRTY: DirtyLimits = DirtyLimits { rest: 100, max: 100, age: u32::MAX };
 
-fn measure(slots: u32, policy: WritePolicy, kept: bool, limits: DirtyLimits, report: bool) -> [Cost; 2] {
+/// What a cache is like.
+#[derive(Clone, Copy)]
+struct Cache {
+    policy: WritePolicy,
+    kept: bool,
+    limits: DirtyLimits,
+    /// Requests are asked of which kind they are, as under the allocator `larder`.
+    doors: bool,
+}
+
+impl Cache {
+    fn of(policy: WritePolicy, kept: bool) -> Self {
+        Self { policy, kept, limits: DirtyLimits::default(), doors: false }
+    }
+
+    fn name(self) -> &'static str {
+        match (self.kept, self.policy) {
+            _ if self.doors => "doors",
+            (false, _) => "not kept",
+            (true, WritePolicy::WriteBack) if self.limits == ALL_DIRTY => "all dirty",
+            (true, WritePolicy::WriteBack) => "cleaned",
+            (true, _) => "kept",
+        }
+    }
+}
+
+fn measure(slots: u32, cache: Cache, report: bool) -> [Cost; 2] {
+    let Cache { policy, kept, limits, doors } = cache;
     let mut bench = Bench::new(slots, policy, kept, limits);
+    bench.engine.set_doors(doors);
     let blocks = u64::from(slots) * 3 / 4;
     for block in (0..blocks).step_by(256) {
         bench.ask(RequestKind::Read, block, 256.min(blocks - block));
@@ -218,12 +246,7 @@ fn measure(slots: u32, policy: WritePolicy, kept: bool, limits: DirtyLimits, rep
         println!(
             "{} {:9} read hit {read}  write hit {write}  with a flush every 32 {flushed}  metadata {share:4.2} % of SSD writes  {memory:4.1} bytes a block",
             policy.as_str(),
-            match (kept, policy) {
-                (false, _) => "not kept",
-                (true, WritePolicy::WriteBack) if limits == ALL_DIRTY => "all dirty",
-                (true, WritePolicy::WriteBack) => "cleaned",
-                (true, _) => "kept",
-            },
+            cache.name(),
         );
     }
     [read, write]
@@ -238,19 +261,17 @@ fn main() {
             "lowest of {PARTS} parts of a run (and their median), on one core, {slots} slots; memory of that size takes {}",
             memory(slots)
         );
-        let usual = DirtyLimits::default();
-        measure(slots, WritePolicy::WriteThrough, false, usual, true);
-        measure(slots, WritePolicy::WriteThrough, true, usual, true);
-        measure(slots, WritePolicy::WriteBack, true, ALL_DIRTY, true);
-        measure(slots, WritePolicy::WriteBack, true, usual, true);
+        measure(slots, Cache::of(WritePolicy::WriteThrough, false), true);
+        measure(slots, Cache::of(WritePolicy::WriteThrough, true), true);
+        let all_dirty = Cache { limits: ALL_DIRTY, ..Cache::of(WritePolicy::WriteBack, true) };
+        measure(slots, all_dirty, true);
+        measure(slots, Cache { doors: true, ..all_dirty }, true);
+        measure(slots, Cache::of(WritePolicy::WriteBack, true), true);
         return;
     }
-    let one = measure(slots, WritePolicy::WriteBack, true, DirtyLimits::default(), false);
-    let run = |_| {
-        std::thread::spawn(move || {
-            measure(slots, WritePolicy::WriteBack, true, DirtyLimits::default(), false)
-        })
-    };
+    let cleaned = Cache::of(WritePolicy::WriteBack, true);
+    let one = measure(slots, cleaned, false);
+    let run = |_| std::thread::spawn(move || measure(slots, cleaned, false));
     let all: Vec<_> = (0..threads).map(run).collect();
     let all: Vec<[Cost; 2]> = all.into_iter().map(|thread| thread.join().expect("it ends")).collect();
     for (at, what) in ["read hits", "write hits"].into_iter().enumerate() {

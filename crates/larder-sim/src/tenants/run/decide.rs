@@ -14,20 +14,20 @@ impl<S: Source> Run<'_, S> {
         let now = match self.followed.decision(self.now) {
             Some((seconds, [])) => seconds,
             Some((seconds, renewed)) => {
-                self.control.look(seconds, renewed, self.held_blocks());
+                self.look(seconds, renewed);
                 self.followed.go_on(self.now);
                 self.control.set_record_share(self.followed.record_share());
                 return;
             }
             None if self.followed.is_followed() => {
-                self.control.look(self.seconds().max(self.control.look_seconds()), &[], self.held_blocks());
+                self.look(self.seconds().max(self.control.look_seconds()), &[]);
                 return;
             }
             None => self.seconds().max(self.control.due_seconds()),
         };
         if !self.followed.is_followed() && !self.control.must_decide(now) {
             let changed = self.control.changed(now);
-            self.control.look(now, &changed, self.held_blocks());
+            self.look(now, &changed);
             return;
         }
         let count = self.guests.len();
@@ -42,6 +42,12 @@ impl<S: Source> Run<'_, S> {
             self.failure = Some(error.to_string());
         }
         self.stand();
+    }
+
+    fn look(&mut self, now: f64, changed: &[usize]) {
+        let before = cpu();
+        self.control.look(now, changed, self.held_blocks());
+        self.control_cpu += (cpu() - before).as_secs_f64();
     }
 
     /// Blocks of the cache that are tenants'.
