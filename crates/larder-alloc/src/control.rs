@@ -51,6 +51,9 @@ const LOOKS: f64 = 16.0;
 /// What is due within such a part of the time between two looks is due at once.
 const NEAR: f64 = 0.25;
 
+/// Prices are found anew after so many seconds at the earliest: that takes a good part of a millisecond for each tenant that is busy.
+const PRICE_SECONDS: f64 = 0.9;
+
 /// What is left of what was offered to the SSD until the last look: about an epoch counts.
 const FADE: f64 = 1.0 - 1.0 / LOOKS;
 
@@ -440,8 +443,15 @@ impl ControlLoop {
         }
     }
 
+    /// True where a look or a decision at `now` finds prices anew.
+    pub fn finds_prices(&self, now: f64) -> bool {
+        self.gate.as_ref().is_some_and(|gate| gate.since_priced(now) >= PRICE_SECONDS)
+    }
+
     fn look_at_rates(&mut self, now: f64, held_blocks: u64) {
-        self.price(now, held_blocks);
+        if self.finds_prices(now) {
+            self.price(now, held_blocks);
+        }
         self.look = now + self.config.epoch_seconds / LOOKS;
         let observed = self.observers.iter_mut().zip(&self.positions);
         observed.filter(|(_, it)| it.present).for_each(|(observer, _)| observer.looked(now));
@@ -462,6 +472,10 @@ impl ControlLoop {
             pace.turn(now);
         }
         let found: Vec<_> = (0..self.tenants.len()).map(|at| self.find(at, now, usages, whole)).collect();
+        if let Some(gate) = &mut self.gate {
+            let idle = self.observers.iter().enumerate().filter(|(_, observer)| observer.is_forgotten());
+            idle.for_each(|(at, _)| gate.forget(at, now));
+        }
         let next = self.decision_seconds() - now;
         let constraints = self.constraints(if next.is_finite() { next } else { self.config.epoch_seconds });
         // Where writes have their price, all ways to run a partition keep to the budget.

@@ -393,7 +393,7 @@ impl Runner {
         decides: bool,
         changed: &[usize],
     ) -> Option<()> {
-        let prices = self.epochs.prices();
+        let prices = self.epochs.finds_prices(self.now());
         if prices {
             let offers = self.ask(messages, |actuator| actuator.offers())?;
             self.epochs.absorb_offers(offers);

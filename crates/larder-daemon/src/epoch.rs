@@ -427,6 +427,11 @@ impl EpochLoop {
         self.control.prices()
     }
 
+    /// True where a look or a decision at `now` finds prices anew, by what tenants have offered until then.
+    pub fn finds_prices(&self, now: f64) -> bool {
+        self.control.finds_prices(now)
+    }
+
     /// What the tenants have offered to the SSD since they have doors, in their order: what is new of it counts when prices are found next.
     pub fn absorb_offers(&mut self, offers: Vec<Option<Box<Offers>>>) {
         for (seat, offers) in self.seats.iter().zip(offers) {

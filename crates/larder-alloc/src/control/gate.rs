@@ -109,6 +109,13 @@ impl Gate {
         new
     }
 
+    /// Nothing is remembered of a tenant.
+    pub(super) fn forget(&mut self, tenant: usize, now: f64) {
+        if self.ledgers.get(tenant).is_some_and(|ledger| !ledger.is_blank()) {
+            self.restart(tenant, now);
+        }
+    }
+
     /// Seconds since prices were found last.
     pub(super) fn since_priced(&self, now: f64) -> f64 {
         now - self.priced
@@ -185,7 +192,8 @@ impl Gate {
 
     /// Blocks per second that would take a place in the cache if everything entered of the tenants that are there.
     fn places(&self, writes: &[Option<WritePolicy>]) -> f64 {
-        let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
+        let there =
+            self.ledgers.iter().zip(writes).filter(|(ledger, write)| write.is_some() && !ledger.is_blank());
         let places = |ledger: &Ledger, kind| ledger.offered(kind) * ledger.takes_place(kind);
         there.flat_map(|(ledger, _)| Kind::all().map(|kind| places(ledger, kind))).sum()
     }
@@ -214,14 +222,9 @@ impl Gate {
             let limit = Limit { writes: rate, places: places * part + free };
             (limit, Spans { stay: written_over(rate.min(places * part)), youth })
         });
-        let saves = tried.map(|(limit, spans)| self.admit(limit, spans, writes).saves);
+        let saves = tried.map(|(limit, spans)| self.try_out(limit, spans, writes).saves);
         let best = (1..PARTS.len()).fold(0, |best, at| if saves[at] > saves[best] { at } else { best });
-        // Once more: what is worth how much then is remembered.
-        let admitted = self.admit(tried[best].0, tried[best].1, writes);
-        for &(at, kind, share) in &admitted.shares {
-            self.shares[at][kind.index()] = share;
-        }
-        self.price = Some(admitted.price);
+        self.price = Some(self.settle_on(tried[best].0, tried[best].1, writes));
         self.priced = now;
         for (at, _) in writes.iter().enumerate().filter(|(_, write)| write.is_some()) {
             let (Some(ledger), Some(shares)) = (self.ledgers.get_mut(at), self.shares.get(at)) else {
@@ -234,27 +237,50 @@ impl Gate {
         }
     }
 
-    /// What enters within this limit if blocks stay so long.
-    fn admit(&mut self, limit: Limit, spans: Spans, writes: &[Option<WritePolicy>]) -> Admitted {
+    /// What enters within this limit, of what is offered, if blocks stay so long.
+    fn try_out(&mut self, limit: Limit, spans: Spans, writes: &[Option<WritePolicy>]) -> Admitted {
         let mut offers = Vec::new();
-        let mut blanks: Vec<(WritePolicy, Ledger)> = Vec::new();
         for (tenant, (ledger, write)) in self.ledgers.iter_mut().zip(writes).enumerate() {
-            let Some(write) = *write else { continue };
-            match blanks.iter().find(|(policy, _)| ledger.is_blank() && *policy == write) {
-                Some((_, blank)) => ledger.value_like(blank),
+            if let Some(write) = write.filter(|_| !ledger.is_blank()) {
+                ledger.value_offered(spans, write, &self.nominal);
+                let offered = Kind::all().filter(|&kind| ledger.offered(kind) > 0.0);
+                offers.extend(offered.map(|kind| offer(ledger, tenant, kind)));
+            }
+        }
+        admit(offers, limit)
+    }
+
+    /// The same enters from now on, and of what is not offered now what is worth as much; the price of it. What is worth how much is remembered.
+    fn settle_on(&mut self, limit: Limit, spans: Spans, writes: &[Option<WritePolicy>]) -> Price {
+        let mut offers = Vec::new();
+        // Of those of whom nothing is known one tells for all.
+        let mut blanks: Vec<(WritePolicy, usize)> = Vec::new();
+        let mut others: Vec<(usize, usize)> = Vec::new();
+        for (tenant, write) in writes.iter().enumerate() {
+            let (Some(write), true) = (*write, tenant < self.ledgers.len()) else { continue };
+            let is_blank = self.ledgers[tenant].is_blank();
+            match blanks.iter().find(|(policy, _)| is_blank && *policy == write) {
+                Some(&(_, first)) => others.push((tenant, first)),
                 None => {
-                    ledger.value(spans, write, &self.nominal);
-                    if ledger.is_blank() {
-                        blanks.push((write, ledger.clone()));
+                    self.ledgers[tenant].value(spans, write, &self.nominal);
+                    offers.extend(Kind::all().map(|kind| offer(&self.ledgers[tenant], tenant, kind)));
+                    if is_blank {
+                        blanks.push((write, tenant));
                     }
                 }
             }
-            offers.extend(Kind::all().map(|kind| {
-                let (worth, offered) = (ledger.worth(kind), ledger.offered(kind));
-                Offered { worth, tenant, kind, offered, place: ledger.takes_place(kind) }
-            }));
         }
-        admit(offers, limit)
+        let admitted = admit(offers, limit);
+        for &(at, kind, share) in &admitted.shares {
+            self.shares[at][kind.index()] = share;
+        }
+        for (tenant, first) in others {
+            // The one that tells comes before the others.
+            let (before, after) = self.ledgers.split_at_mut(tenant);
+            after[0].value_like(&before[first]);
+            self.shares[tenant] = self.shares[first];
+        }
+        admitted.price
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -262,6 +288,12 @@ impl Gate {
             + self.ledgers.iter().map(Ledger::memory_bytes).sum::<usize>()
             + self.shares.len() * size_of::<Shares>()
     }
+}
+
+/// What a tenant offers of a kind.
+fn offer(ledger: &Ledger, tenant: usize, kind: Kind) -> Offered {
+    let (worth, offered) = (ledger.worth(kind), ledger.offered(kind));
+    Offered { worth, tenant, kind, offered, place: ledger.takes_place(kind) }
 }
 
 #[cfg(test)]

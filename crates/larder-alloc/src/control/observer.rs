@@ -156,6 +156,11 @@ impl Observer {
         self.gathered.len() >= TOGETHER
     }
 
+    /// No request has come for so long that nothing is remembered of the tenant's blocks.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.idle_epochs > FORGOTTEN_EPOCHS
+    }
+
     /// Analyze what was gathered.
     pub(super) fn analyze(&mut self) {
         if self.gathered.is_empty() {
@@ -261,7 +266,7 @@ impl Observer {
             self.began = now;
             self.fade(memory);
             self.idle_epochs = self.idle_epochs.saturating_add(1);
-            if self.idle_epochs > FORGOTTEN_EPOCHS {
+            if self.is_forgotten() {
                 (self.scopes, self.gathered) = (None, Vec::new());
             }
         }

@@ -264,6 +264,21 @@ impl Ledger {
 
     /// Find what everything is worth for a tenant with this write policy, by what was counted.
     pub(super) fn value(&mut self, spans: Spans, write: WritePolicy, nominal: &Latencies) {
+        self.value_of_kinds(spans, write, nominal, |_| true);
+    }
+
+    /// The same for what is offered alone, to try out what is worth how much.
+    pub(super) fn value_offered(&mut self, spans: Spans, write: WritePolicy, nominal: &Latencies) {
+        self.value_of_kinds(spans, write, nominal, |count| count.offered > 0.0);
+    }
+
+    fn value_of_kinds(
+        &mut self,
+        spans: Spans,
+        write: WritePolicy,
+        nominal: &Latencies,
+        wanted: impl Fn(&Count) -> bool,
+    ) {
         let at_once = matches!(write, WritePolicy::WriteBack | WritePolicy::WriteOnly);
         let none = Count::default();
         // Of longer stays nothing can be known.
@@ -271,13 +286,18 @@ impl Ledger {
         // No block can have been seen to stay for nothing yet: what is not known now is not rare.
         let young = self.counts.is_empty() || self.counted - self.began < spans.youth;
         // Each block that the SSD takes has to be written back some time, unless it is written anew before.
-        for (rewritten, count) in self.rewritten.iter_mut().zip(&self.counts) {
+        for (rewritten, count) in
+            self.rewritten.iter_mut().zip(&self.counts).filter(|(_, count)| wanted(count))
+        {
             *rewritten = count.value(self.unit, stay, 0.0, |life| life.rewritten);
         }
         let wait = self.waited / self.left.max(1.0);
         for kind in Kind::all() {
             let (at, shape) = (kind.index(), kind.shape());
             let count = self.counts.get(at).unwrap_or(&none);
+            if !wanted(count) {
+                continue;
+            }
             let Count { requests, blocks, .. } = count;
             let blocks = if *requests > 0.0 { blocks / requests } else { kind.blocks() as f64 };
             let saves = match kind.is_write() {
