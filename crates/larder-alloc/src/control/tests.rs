@@ -202,6 +202,33 @@ fn a_tenant_that_does_far_more_is_taken_for_a_newcomer() {
 }
 
 #[test]
+fn a_decision_is_a_look_and_the_look_that_is_due_with_it_is_left_to_it() {
+    let allocator = crate::by_name("larder").expect("known");
+    let profile = Profile { epoch_seconds: 32.0, ..allocator.profile() };
+    let mut control = ControlLoop::new(config(32.0), allocator, profile, vec![tenant("a")]);
+    control.arrive(&[0], 0.0).expect("fits");
+    // A machine that comes late, by more each time: looks are due a bit after decisions in the end.
+    let (mut decisions, mut looks, mut late) = (Vec::new(), Vec::new(), 0.0);
+    while control.due_seconds() < 33.0 {
+        let now = control.due_seconds() + late;
+        late += 0.001;
+        match control.must_decide(now) {
+            true => {
+                control.decide(now, &[]).expect("decided");
+                decisions.push(now.round());
+            }
+            false => {
+                control.look(now, &[], 0);
+                looks.push(now.round());
+            }
+        }
+        assert!(!control.finds_prices(now) && control.finds_prices(now + 1.0), "{now}");
+    }
+    assert_eq!(decisions, [2.0, 4.0, 8.0, 16.0, 32.0]);
+    assert_eq!(looks, [6.0, 10.0, 12.0, 14.0, 18.0, 20.0, 22.0, 24.0, 26.0, 28.0, 30.0]);
+}
+
+#[test]
 fn a_configured_policy_holds_from_the_start() {
     let allocator = crate::by_name("static").expect("known");
     let profile = allocator.profile();

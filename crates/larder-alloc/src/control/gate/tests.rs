@@ -138,6 +138,18 @@ fn who_is_not_there_takes_nothing_and_who_comes_anew_is_let_in() {
     assert!(request(&mut gate, 1, true, 3001, 1, 2.0));
 }
 
+#[test]
+fn who_is_forgotten_takes_no_memory_and_is_as_one_of_whom_nothing_is_known() {
+    let mut gate = Gate::new(2, CACHE, NOMINAL, 0.25, 0.0).without_doors();
+    let blank = gate.memory_bytes();
+    gate.observe(0, Kind::of(false, 1, false, 0, false), (0..100u32).map(u64::from), 0.0);
+    gate.price(1.0, f64::INFINITY, FULL, 1.0, &[WB[0], WB[0]]);
+    assert!(gate.memory_bytes() > blank);
+    gate.forget(0, 2.0);
+    gate.price(3.0, f64::INFINITY, FULL, 1.0, &[WB[0], WB[0]]);
+    assert_eq!((gate.memory_bytes(), gate.shares(0)), (blank, gate.shares(1)));
+}
+
 /// A hundred requests a second, every other a write that goes on where the last such one ended, which the backing takes fast, the others writes elsewhere: after a
 /// second, how many of the next two thousand enter.
 fn in_order_and_elsewhere(rate: f64) -> [usize; 2] {
