@@ -59,7 +59,7 @@ impl Seen {
     fn age(&mut self) {
         let word = &mut self.words[self.hand];
         *word = (*word & YOUNG) << (BITS / 2);
-        self.hand = (self.hand + 1) % self.words.len();
+        self.hand = if self.hand + 1 < self.words.len() { self.hand + 1 } else { 0 };
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
