@@ -367,9 +367,9 @@ impl ControlLoop {
         let write = |position: &Position| position.present.then_some(position.decision.mode.write);
         let writes: Vec<_> = self.positions.iter().map(write).collect();
         let rate = self.pace.as_ref().map_or(f64::INFINITY, |pace| pace.rate(now, self.config.epoch_seconds));
-        // A decision may come soon after a look, and where epochs are short not every look finds prices.
+        // A decision may come soon after a look.
         let looks = gate.since_priced(now) / (self.config.epoch_seconds / LOOKS);
-        let (cache_blocks, fade) = (self.config.cache_blocks, FADE.powf(looks));
+        let (cache_blocks, fade) = (self.config.cache_blocks, FADE.powf(looks.min(1.0)));
         gate.price(now, rate, Room { cache_blocks, free }, fade, &writes);
     }
 
