@@ -367,9 +367,9 @@ impl ControlLoop {
         let write = |position: &Position| position.present.then_some(position.decision.mode.write);
         let writes: Vec<_> = self.positions.iter().map(write).collect();
         let rate = self.pace.as_ref().map_or(f64::INFINITY, |pace| pace.rate(now, self.config.epoch_seconds));
-        // A decision may come soon after a look.
+        // A decision may come soon after a look, and where epochs are short not every look finds prices.
         let looks = gate.since_priced(now) / (self.config.epoch_seconds / LOOKS);
-        let (cache_blocks, fade) = (self.config.cache_blocks, FADE.powf(looks.min(1.0)));
+        let (cache_blocks, fade) = (self.config.cache_blocks, FADE.powf(looks));
         gate.price(now, rate, Room { cache_blocks, free }, fade, &writes);
     }
 
@@ -425,8 +425,9 @@ impl ControlLoop {
     }
 
     /// What is due without a decision: another period of the budget begins, or the rates of the tenants that are there are looked at. Those that have changed
-    /// ([`Self::changed`], after which all that was measured so far is to be absorbed) are learned anew, and decisions are due soon. `held_blocks` of the cache are tenants'.
-    pub fn look(&mut self, now: f64, changed: &[usize], held_blocks: u64) {
+    /// ([`Self::changed`], after which all that was measured so far is to be absorbed) are learned anew, and decisions are due soon. `held_blocks` of the cache are tenants'; where that is not known
+    /// no prices are found.
+    pub fn look(&mut self, now: f64, changed: &[usize], held_blocks: Option<u64>) {
         if let Some(pace) = &mut self.pace {
             pace.turn(now);
         }
@@ -448,8 +449,8 @@ impl ControlLoop {
         self.gate.as_ref().is_some_and(|gate| gate.since_priced(now) >= PRICE_SECONDS)
     }
 
-    fn look_at_rates(&mut self, now: f64, held_blocks: u64) {
-        if self.finds_prices(now) {
+    fn look_at_rates(&mut self, now: f64, held_blocks: Option<u64>) {
+        if let Some(held_blocks) = held_blocks.filter(|_| self.finds_prices(now)) {
             self.price(now, held_blocks);
         }
         self.look = now + self.config.epoch_seconds / LOOKS;
@@ -505,7 +506,8 @@ impl ControlLoop {
             position.findings = found;
         }
         if self.profile.learns_quickly {
-            self.look_at_rates(now, usages.iter().map(|usage| u64::from(usage.resident_blocks)).sum());
+            let held_blocks = usages.iter().map(|usage| u64::from(usage.resident_blocks)).sum();
+            self.look_at_rates(now, Some(held_blocks));
         }
         decided.map(|()| &self.positions[..])
     }

@@ -393,12 +393,14 @@ impl Runner {
         decides: bool,
         changed: &[usize],
     ) -> Option<()> {
-        let prices = self.epochs.finds_prices(self.now());
+        // Whoever has reports finds prices as soon as they are due, which may be a moment from now.
+        let reports = decides || !changed.is_empty();
+        let prices = self.epochs.prices() && (reports || self.epochs.finds_prices(self.now()));
         if prices {
             let offers = self.ask(messages, |actuator| actuator.offers())?;
             self.epochs.absorb_offers(offers);
         }
-        let reports = match decides || prices || !changed.is_empty() {
+        let reports = match reports || prices {
             true => self.ask(messages, |actuator| actuator.reports())?,
             false => Vec::new(),
         };

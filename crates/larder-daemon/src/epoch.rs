@@ -498,9 +498,10 @@ impl EpochLoop {
         self.control.changed(now)
     }
 
-    /// What is due without a decision: by what `reports` say that tenants hold. Those that have [`changed`](Self::changed) are measured anew from these reports on.
+    /// What is due without a decision: by what `reports` say that tenants hold, if there are any. Those that have [`changed`](Self::changed) are measured anew from these reports on.
     pub fn look(&mut self, now: f64, changed: &[usize], reports: &[Option<Report>]) {
         let held = reports.iter().flatten().map(|report| u64::from(report.usage.resident_blocks)).sum();
+        let held = Some(held).filter(|_| !reports.is_empty());
         if changed.is_empty() {
             self.control.look(now, changed, held);
         } else {

@@ -56,7 +56,8 @@ impl Offered {
 impl Engine {
     /// Have doors, all of them open at first, or none any more: then everything enters that a tenant's limit allows.
     pub fn set_doors(&mut self, doors: bool) {
-        let cache_blocks = self.config.cache_blocks;
+        // Slots to spare are no blocks of the cache: a simulation does not know of them, and is to take the same blocks for known.
+        let cache_blocks = self.config.cache_blocks.saturating_sub(self.spare_slots);
         let new = || Box::new(Offered { doors: Doors::new(cache_blocks), blocks: Vec::new() });
         match doors {
             true => _ = self.offered.get_or_insert_with(new),

@@ -193,7 +193,7 @@ fn a_tenant_that_does_far_more_is_taken_for_a_newcomer() {
             control.decide(now, &[]).expect("decided");
         } else {
             let changed = control.changed(now);
-            control.look(now, &changed, 0);
+            control.look(now, &changed, Some(0));
         }
     }
     let at_first = [6.25, 12.5, 25.0, 50.0, 100.0];
@@ -218,7 +218,7 @@ fn a_decision_is_a_look_and_the_look_that_is_due_with_it_is_left_to_it() {
                 decisions.push(now.round());
             }
             false => {
-                control.look(now, &[], 0);
+                control.look(now, &[], Some(0));
                 looks.push(now.round());
             }
         }
@@ -267,7 +267,7 @@ fn the_budgets_periods_begin_on_time_whatever_the_epochs() {
         control.ssd_written(0, written);
         match control.must_decide(now) {
             true => control.decide(now, &[]).map(|_| ()).expect("decided"),
-            false => control.look(now, &[], 0),
+            false => control.look(now, &[], Some(0)),
         }
         seen.push((now, written, control.blocks_to_write(now)));
     }

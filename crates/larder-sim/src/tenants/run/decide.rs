@@ -46,7 +46,7 @@ impl<S: Source> Run<'_, S> {
 
     fn look(&mut self, now: f64, changed: &[usize]) {
         let before = cpu();
-        self.control.look(now, changed, self.held_blocks());
+        self.control.look(now, changed, Some(self.held_blocks()));
         self.control_cpu += (cpu() - before).as_secs_f64();
     }
 
