@@ -8,7 +8,7 @@
 //! How long a change may take to pay: a tenant that has been there for some epochs is expected to stay for as many,
 //! one at least and [`EPOCHS_MAX`] at most.
 //!
-//! Another mode must promise to be better by [`MODE_MARGIN`]: curves differ by less for no reason. One with another write policy must be so by
+//! Another mode must promise to be better by [`MODE_MARGIN`]: curves of samples differ by less for no reason, and of several that are as good the one that promises most is the one that is wrong most. One with another write policy must be so by
 //! [`WRITE_MARGIN`]. Blocks stay when the mode changes, and what is dirty and may not be any more is cleaned behind the tenant's back.
 
 use larder_locality::EpochFindings;
@@ -21,7 +21,7 @@ use crate::{Constraints, Mode, Tenant};
 /// Epochs that a change may take to pay, at most.
 const EPOCHS_MAX: f64 = 8.0;
 /// What another mode must be better by, as a share of the latency.
-const MODE_MARGIN: f64 = 0.01;
+const MODE_MARGIN: f64 = 0.03;
 /// What another write policy must be better by: who takes the writes changes what both devices do, which no curve knows.
 const WRITE_MARGIN: f64 = 0.05;
 

@@ -99,6 +99,18 @@ impl<P: Candidate> Trial<P> {
         self.enter(key, hash, found, if dirty { DIRTY } else { CLEAN }, watch);
     }
 
+    /// A block is written back, and stays: true if it was dirty.
+    pub fn clean_block(&mut self, key: u64) -> bool {
+        let Found::Resident(handle) = self.cache.find(key, hash(key)) else { return false };
+        if self.cache.mark(handle) != DIRTY {
+            return false;
+        }
+        self.cache.set_mark(handle, CLEAN);
+        self.dirty_blocks -= 1;
+        self.counters.backing_writes += 1;
+        true
+    }
+
     /// All dirty blocks are written back, and stay.
     pub fn clean(&mut self, mut cleaned: impl FnMut(u64)) {
         let counters = &mut self.counters;
@@ -170,6 +182,17 @@ mod tests {
         assert_eq!((cleaned, trial.dirty_blocks(), trial.resident_blocks()), (vec![1, 2], 0, 2));
         run(&mut trial, Action::Read, &[1, 2], &mut seen);
         assert_eq!(trial.counters().read_hits, 2);
+    }
+
+    #[test]
+    fn a_block_that_is_cleaned_stays_and_leaves_without_being_written_back() {
+        let (mut trial, mut seen) = (trial(2), Seen::default());
+        run(&mut trial, Action::Write, &[1, 2], &mut seen);
+        assert_eq!([1, 1, 7].map(|key| trial.clean_block(key)), [true, false, false]);
+        assert_eq!((trial.dirty_blocks(), trial.counters().backing_writes), (1, 1));
+        run(&mut trial, Action::Read, &[3, 4], &mut seen);
+        assert_eq!(seen.0, [(1, false), (2, true)]);
+        assert_eq!((trial.dirty_blocks(), trial.counters().dirty_evictions), (0, 1));
     }
 
     #[test]

@@ -60,6 +60,14 @@ impl Batched {
         Outcome::Hit
     }
 
+    /// A block is written back, and stays: true if it was dirty.
+    pub(super) fn clean_block(&mut self, key: u64) -> bool {
+        let Found::Resident(handle) = self.real.find(key, hash(key)) else { return false };
+        let dirty = self.real.mark(handle) == DIRTY;
+        self.real.set_mark(handle, CLEAN);
+        dirty
+    }
+
     /// A mover epoch is over: at most so many blocks are brought.
     pub(super) fn move_in(&mut self, most: u64, traffic: &mut Traffic) {
         self.move_out(traffic);

@@ -108,6 +108,11 @@ impl Combined {
         }
     }
 
+    /// A block of a tenant is written back, and stays: true if it was dirty.
+    pub(super) fn clean_block(&mut self, tenant: usize, key: u64) -> bool {
+        self.own[tenant].clean_block(key) || self.common.clean_block(key)
+    }
+
     /// A block enters the common part, or leaves the cache for good.
     fn keep(&mut self, key: u64, dirty: bool, traffic: &mut Traffic) {
         if self.common.cache().capacity() == 0 {

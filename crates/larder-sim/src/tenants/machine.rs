@@ -11,6 +11,9 @@ const BACKLOG_PART: u64 = 16;
 /// One of so many parts of what a backing serves at a time writes back for one tenant: reads are not to wait for all that left at once.
 const CLEANER_PART: u32 = 2;
 
+/// What a cleaner writes at once, at most, as the daemon's does.
+const RUN_BYTES: u64 = 1 << 20;
+
 /// The devices.
 pub(super) struct Machine {
     ssd: Device,
@@ -18,7 +21,7 @@ pub(super) struct Machine {
     shared: bool,
     block_bytes: u64,
     backing: DeviceSpec,
-    /// What waits for being written back, by tenant: when each run is done, and its blocks; and the blocks in all.
+    /// What waits for being written back, by tenant: when each run is done, and those of its blocks that leave; and these blocks in all.
     backlogs: Vec<VecDeque<(u64, u64)>>,
     waiting: Vec<u64>,
     backlog_max: u64,
@@ -49,14 +52,19 @@ impl Machine {
         self.backings[at].submit(now, op, place, blocks, self.block_bytes)
     }
 
-    /// Dirty blocks leave. Returns when they are to be read from the SSD and written to the backing: not all at once, but at the pace of a part of the backing.
-    pub(super) fn write_back(&mut self, tenant: usize, now: u64, blocks: u64) -> u64 {
+    /// Dirty blocks that a cleaner writes at once, at most.
+    pub(super) fn run_blocks(&self) -> u64 {
+        RUN_BYTES / self.block_bytes
+    }
+
+    /// A run of dirty blocks is written back since so many of them leave. Returns when they are to be read from the SSD and written to the backing: not all at once, but at the pace of a part of the backing.
+    pub(super) fn write_back(&mut self, tenant: usize, now: u64, blocks: u64, leaving: u64) -> u64 {
         let seconds = self.backing.seconds(Op::Write, false, blocks * self.block_bytes);
         let cleaners = (self.backing.parallel / CLEANER_PART).max(1);
         let backlog = &mut self.backlogs[tenant];
         let begin = backlog.back().map_or(now, |&(last, _)| last.max(now));
-        backlog.push_back((begin + (seconds * 1e9 / f64::from(cleaners)) as u64, blocks));
-        self.waiting[tenant] += blocks;
+        backlog.push_back((begin + (seconds * 1e9 / f64::from(cleaners)) as u64, leaving));
+        self.waiting[tenant] += leaving;
         begin
     }
 

@@ -234,6 +234,34 @@ impl Store {
         }
     }
 
+    /// A run of a tenant's blocks is written back: with it, as in the daemon, the dirty blocks around it, which stay; no more than `most` blocks together. The first of them, and how many.
+    pub(super) fn clean_around(
+        &mut self,
+        tenant: usize,
+        (first, length): (u64, u64),
+        most: u64,
+    ) -> (u64, u64) {
+        let (mut first, mut end) = (first, first + length);
+        while end - first < most && first > 0 && self.clean_block(tenant, first - 1) {
+            first -= 1;
+        }
+        while end - first < most && self.clean_block(tenant, end) {
+            end += 1;
+        }
+        (first, end - first)
+    }
+
+    /// A block is written back, and stays: true if it was dirty.
+    fn clean_block(&mut self, tenant: usize, key: u64) -> bool {
+        match &mut self.layout {
+            Laid::Unified { part, .. } => part.clean_block(key),
+            Laid::Parts { parts, .. } => parts[tenant].clean_block(key),
+            Laid::Combined(combined) => combined.clean_block(tenant, key),
+            Laid::Lending(lending) => lending.part_mut(tenant).clean_block(key),
+            Laid::Batched(parts) => parts[tenant].clean_block(key),
+        }
+    }
+
     /// Blocks that a tenant holds.
     pub(super) fn resident(&self, tenant: usize) -> u32 {
         match &self.layout {

@@ -184,14 +184,15 @@ impl<S: Source> Run<'_, S> {
         )
     }
 
-    /// Dirty blocks that left are written back, neighbours together.
+    /// Dirty blocks that left are written back, and neighbours with them.
     pub(super) fn write_back(&mut self) {
         let mut keys: Vec<u64> = self.traffic.written_back().collect();
         keys.sort_unstable();
-        for (place, length) in runs(&keys, |_| true) {
+        for (place, left) in runs(&keys, |_| true) {
             let owner = self.owners[(place >> 32) as usize];
+            let (place, length) = self.store.clean_around(owner, (place, left), self.machine.run_blocks());
             self.guests[owner].count.backing_writes += length;
-            let begin = self.machine.write_back(owner, self.now, length);
+            let begin = self.machine.write_back(owner, self.now, length, left);
             self.events.push(Reverse((begin, Event::WriteBack(owner, place, length))));
         }
     }
