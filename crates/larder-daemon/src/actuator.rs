@@ -66,8 +66,8 @@ pub struct Arrangement {
     pub watches_hits: bool,
     /// From so many bytes on, sequential streams of reads stay out of the cache.
     pub stream_bypass: Option<u64>,
-    /// Writes to the SSD have a price: tenants have doors.
-    pub prices: bool,
+    /// Writes to the SSD have a price: tenants have doors, which remember accesses to so many blocks on the whole host.
+    pub doors: Option<u32>,
 }
 
 /// Carries steps out.

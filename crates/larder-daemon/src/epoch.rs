@@ -634,7 +634,7 @@ impl EpochLoop {
             sharing,
             watches_hits: self.control.needs().effective,
             stream_bypass: profile.bypass_sequential_bytes,
-            prices: self.control.prices(),
+            doors: self.control.prices().then_some(self.config.cache_blocks),
         }
     }
 

@@ -229,7 +229,7 @@ impl Cache {
 fn measure(slots: u32, cache: Cache, report: bool) -> [Cost; 2] {
     let Cache { policy, kept, limits, doors } = cache;
     let mut bench = Bench::new(slots, policy, kept, limits);
-    bench.engine.set_doors(doors);
+    bench.engine.set_doors(doors.then_some(slots));
     let blocks = u64::from(slots) * 3 / 4;
     for block in (0..blocks).step_by(256) {
         bench.ask(RequestKind::Read, block, 256.min(blocks - block));

@@ -54,14 +54,12 @@ impl Offered {
 }
 
 impl Engine {
-    /// Have doors, all of them open at first, or none any more: then everything enters that a tenant's limit allows.
-    pub fn set_doors(&mut self, doors: bool) {
-        // Slots to spare are no blocks of the cache: a simulation does not know of them, and is to take the same blocks for known.
-        let cache_blocks = self.config.cache_blocks.saturating_sub(self.spare_slots);
-        let new = || Box::new(Offered { doors: Doors::new(cache_blocks), blocks: Vec::new() });
-        match doors {
-            true => _ = self.offered.get_or_insert_with(new),
-            false => self.offered = None,
+    /// Have doors that remember accesses to so many blocks, all of them open at first, or none any more: then everything enters that a tenant's limit allows. Doors that there are stay.
+    pub fn set_doors(&mut self, remembered: Option<u32>) {
+        let new = |blocks| Box::new(Offered { doors: Doors::new(blocks), blocks: Vec::new() });
+        match remembered {
+            Some(blocks) => _ = self.offered.get_or_insert_with(|| new(blocks)),
+            None => self.offered = None,
         }
     }
 
@@ -88,6 +86,14 @@ impl Engine {
         match self.offered {
             None => Asked::default(),
             Some(_) => self.ask_doors(request),
+        }
+    }
+
+    /// A block will soon be asked for.
+    #[inline]
+    pub(crate) fn expect_at_doors(&self, volume: VolumeId, block: u64) {
+        if let Some(offered) = &self.offered {
+            offered.doors.expect(u64::from(volume.0) << 48 | block);
         }
     }
 

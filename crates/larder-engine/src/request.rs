@@ -113,6 +113,7 @@ impl Engine {
         let block = self.block_of(offset);
         if block <= BLOCK_MAX {
             std::hint::black_box(self.store.find(BlockKey { volume, block }));
+            self.expect_at_doors(volume, block);
         }
     }
 

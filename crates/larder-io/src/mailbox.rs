@@ -91,7 +91,7 @@ pub(crate) enum PartitionCommand {
     WriteLimits(Vec<(TenantId, Option<WriteLimit>)>),
     Spent(mpsc::Sender<Spending>),
     CommonLimit(Option<u64>),
-    Doors(bool),
+    Doors(Option<u32>),
     OpenDoors(Vec<(TenantId, Box<Shares>)>),
     Offers(mpsc::Sender<Vec<Option<Box<TenantOffers>>>>),
 }
@@ -350,9 +350,9 @@ impl<C> Handle<C> {
         Ok(receiver)
     }
 
-    /// Have doors ([`larder_engine::Engine::set_doors`]), or none.
-    pub fn set_doors(&self, doors: bool) -> Result<(), HandleError> {
-        self.partitions(PartitionCommand::Doors(doors))
+    /// Have doors that remember accesses to so many blocks ([`larder_engine::Engine::set_doors`]), or none.
+    pub fn set_doors(&self, remembered: Option<u32>) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::Doors(remembered))
     }
 
     /// Let these shares of tenants' requests enter ([`larder_engine::Engine::open_doors`]). Unknown tenants are ignored.

@@ -93,6 +93,12 @@ impl Doors {
         (kind.with_its_stream(before.is_none_or(|before| before == enters)), enters)
     }
 
+    /// A block with this key will soon be asked for: what is known of it is at hand then.
+    #[inline]
+    pub fn expect(&self, key: u64) {
+        self.seen.expect(key);
+    }
+
     /// So much of a tenant's requests enters from now on.
     pub fn open(&mut self, tenant: usize, shares: &Shares) {
         self.door(tenant).open = *shares;

@@ -312,7 +312,7 @@ impl World {
 
     /// Let so many of eight of a tenant's requests write to the cache device; or have no doors, for any tenant.
     pub fn set_doors(&mut self, tenant: usize, eighths: Option<u8>) {
-        self.host.set_doors(eighths.is_some());
+        self.host.set_doors(eighths.map(|_| self.plan.shape.slots));
         if let Some(eighths) = eighths {
             self.host.open_doors(TenantId(tenant as u16), &[f64::from(eighths) / 8.0; KINDS]);
         }

@@ -507,13 +507,14 @@ impl Actuator for ReactorActuator {
         let whole = self.reactors.len() == 1;
         let lending = arrangement.lending && whole;
         let watermarks = arrangement.watermarks.filter(|_| whole);
+        let remembered = arrangement.doors.map(|blocks| blocks.div_ceil(self.reactors.len().max(1) as u32));
         for (at, reactor) in self.reactors.iter().enumerate() {
             let told = reactor.set_lending(lending);
             let told = told.and_then(|()| reactor.set_watermarks(watermarks));
             let sharing = placement::shared_on(at, &self.places, arrangement.sharing);
             let told = told.and_then(|()| reactor.set_sharing(sharing));
             let told = told.and_then(|()| reactor.set_stream_bypass(arrangement.stream_bypass));
-            let told = told.and_then(|()| reactor.set_doors(arrangement.prices));
+            let told = told.and_then(|()| reactor.set_doors(remembered));
             if let Err(error) = told.and_then(|()| reactor.watch_hits(arrangement.watches_hits))
                 && error != HandleError::Ended
             {

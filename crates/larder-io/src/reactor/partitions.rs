@@ -56,9 +56,9 @@ impl<F: Frontend> Reactor<F> {
                 }
             }
             PartitionCommand::CommonLimit(bytes) => engine.set_common_limit(bytes),
-            PartitionCommand::Doors(doors) => {
-                engine.set_doors(doors);
-                self.cx.driver.clocked.set_shapes(doors);
+            PartitionCommand::Doors(remembered) => {
+                engine.set_doors(remembered);
+                self.cx.driver.clocked.set_shapes(remembered.is_some());
             }
             PartitionCommand::OpenDoors(shares) => {
                 for (tenant, shares) in shares.iter().filter(|(tenant, _)| known(*tenant)) {

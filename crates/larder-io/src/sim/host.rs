@@ -188,9 +188,9 @@ impl SimHost {
         self.engine.set_common_limit(bytes);
     }
 
-    /// Have doors, or none.
-    pub fn set_doors(&mut self, doors: bool) {
-        self.engine.set_doors(doors);
+    /// Have doors that remember accesses to so many blocks, or none.
+    pub fn set_doors(&mut self, remembered: Option<u32>) {
+        self.engine.set_doors(remembered);
     }
 
     /// What of a tenant's requests may write to the cache device, where there are doors.

@@ -46,12 +46,22 @@ impl Seen {
         Self { words: vec![0; (cache_blocks as usize).max(BLOCKS_MIN)], hand: 0 }
     }
 
+    /// A block will be accessed soon: its word is at hand then.
+    #[inline]
+    pub(super) fn expect(&self, key: u64) {
+        std::hint::black_box(self.words[self.place(spread(key))]);
+    }
+
+    /// Which word a block is in, by the upper bits of its spread key: below the number of words.
+    #[inline]
+    fn place(&self, spread: u64) -> usize {
+        ((u128::from(spread) * self.words.len() as u128) >> 64) as usize
+    }
+
     /// A block is accessed: how often was it lately (one of the [`LEVELS`]), and was it written last?
     pub(super) fn see(&mut self, key: u64, write: bool) -> (usize, bool) {
         let spread = spread(key);
-        // Below the number of words, by the upper bits; the tag is of others.
-        let at = ((u128::from(spread) * self.words.len() as u128) >> 64) as usize;
-        let tag = spread >> 24 & 0xff;
+        let (at, tag) = (self.place(spread), spread >> 24 & 0xff);
         let word = &mut self.words[at];
         let known = |lane: &usize| {
             let one = *word >> (lane * BITS);
