@@ -53,6 +53,12 @@ impl Offered {
     }
 }
 
+/// What doors know a block by: neighbours follow each other.
+#[inline]
+fn key(volume: VolumeId, block: u64) -> u64 {
+    u64::from(volume.0) << 48 | block
+}
+
 impl Engine {
     /// Have doors that remember accesses to so many blocks, all of them open at first, or none any more: then everything enters that a tenant's limit allows. Doors that there are stay.
     pub fn set_doors(&mut self, remembered: Option<u32>) {
@@ -93,7 +99,7 @@ impl Engine {
     #[inline]
     pub(crate) fn expect_at_doors(&self, volume: VolumeId, block: u64) {
         if let Some(offered) = &self.offered {
-            offered.doors.expect(u64::from(volume.0) << 48 | block);
+            offered.doors.expect(key(volume, block));
         }
     }
 
@@ -110,7 +116,7 @@ impl Engine {
         let (tenant, blocks) = (self.tenant_of(volume), self.blocks_of(offset, offset + len));
         // A read or write is of less than 4 GiB.
         let count = (blocks.end - blocks.start) as usize;
-        let first = u64::from(volume.0) << 48 | blocks.start;
+        let first = key(volume, blocks.start);
         let Some(offered) = &mut self.offered else { return Asked::default() };
         let (kind, enters) = offered.doors.ask(tenant, write, (0..count).map(|at| first + at as u64));
         if write {
