@@ -133,12 +133,14 @@ def start_fio(folder, uri, volume_mib, writers, every):
 
 
 def until_turned(device, fio, turns):
-    """Wait until the journal's ring has been gone round so many times more; what the device got by then."""
-    _, _, journal, data = device.regions()
-    goal = device.written()["journal"] + turns * (data - journal)
+    """Wait until the slot table has been written so many times more, which happens once while the journal's ring is gone round; what the device got by
+    then."""
+    _, slots, journal, _ = device.regions()
+    # It has two copies.
+    goal = device.written()["slot table"] + turns * (journal - slots) // 2
     while True:
         written = device.written()
-        if written["journal"] >= goal:
+        if written["slot table"] >= goal:
             return written
         if fio.poll() is not None:
             sys.exit(f"fio ended early with status {fio.returncode}")
@@ -146,7 +148,7 @@ def until_turned(device, fio, turns):
 
 
 def scene(options, folder, name):
-    """Let the ring go round until the state is steady, then as often as asked for; print what the device got. True if the goal was met."""
+    """Go on until the state is steady, then for as many turns as asked for; print what the device got. True if the goal was met."""
     title, volume_mib, writers, every, goal = SCENES[name]
     device = Device(folder)
     try:
@@ -177,7 +179,7 @@ def scene(options, folder, name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--larder", default="target/release/larder")
-    parser.add_argument("--turns", type=int, default=10, help="times that the journal's ring is gone round")
+    parser.add_argument("--turns", type=int, default=10, help="times that the slot table is written, in turn")
     parser.add_argument("--scenes", nargs="+", choices=SCENES, default=list(SCENES))
     options = parser.parse_args()
     if os.geteuid() != 0:

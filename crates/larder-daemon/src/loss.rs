@@ -30,6 +30,9 @@ pub struct Loss {
     pub session: u64,
     /// The last record of its journal that was durable.
     pub record: u64,
+    /// And so many bytes of the next one.
+    #[serde(default)]
+    pub part: u32,
     /// The volumes that are not served.
     pub volumes: Vec<VolumeLoss>,
 }
@@ -80,6 +83,7 @@ impl Loss {
             uuid,
             session: mark.session,
             record: mark.record,
+            part: mark.part,
             volumes: Vec::new(),
         }
     }
@@ -87,7 +91,7 @@ impl Loss {
     /// The session by which the cache is known again; `None` where the file has been changed, and names none.
     pub fn mark(&self) -> Option<SessionMark> {
         let uuid = self.uuid.parse().ok()?;
-        Some(SessionMark { uuid, session: self.session, record: self.record })
+        Some(SessionMark { uuid, session: self.session, record: self.record, part: self.part })
     }
 
     /// Read it; `None` where there is no file.
@@ -153,7 +157,7 @@ mod tests {
     use std::fs;
 
     fn example() -> Loss {
-        let mark = SessionMark { uuid: Uuid([0xab; 16]), session: 7, record: 99 };
+        let mark = SessionMark { uuid: Uuid([0xab; 16]), session: 7, record: 99, part: 20 };
         let ranges = vec![LostRange { offset: 0, len: 4096 }, LostRange { offset: 12_288, len: 8192 }];
         let volume = VolumeLoss { volume: "a0".into(), backing: "/srv/a0.img".into(), ranges };
         Loss { volumes: vec![volume], ..Loss::new(Path::new("/dev/nvme0n1"), 1_700_000_000, mark) }
@@ -166,7 +170,10 @@ mod tests {
         assert_eq!(Loss::load(&path).expect("no file"), None);
         example().save(&path).expect("saved");
         assert_eq!(Loss::load(&path).expect("a file"), Some(example()));
-        assert_eq!(example().mark(), Some(SessionMark { uuid: Uuid([0xab; 16]), session: 7, record: 99 }));
+        assert_eq!(
+            example().mark(),
+            Some(SessionMark { uuid: Uuid([0xab; 16]), session: 7, record: 99, part: 20 })
+        );
         assert_eq!(example().volumes[0].bytes(), 12_288);
         Loss::remove(&path);
         assert_eq!(Loss::load(&path).expect("no file"), None);

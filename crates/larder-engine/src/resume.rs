@@ -32,8 +32,10 @@ pub struct SessionMark {
     pub uuid: Uuid,
     /// The session.
     pub session: u64,
-    /// The last record of the journal that was durable.
+    /// The last record of the journal that was durable, in its place.
     pub record: u64,
+    /// Of the next record so many bytes of entries were, in a draft.
+    pub part: u32,
 }
 
 impl Engine {

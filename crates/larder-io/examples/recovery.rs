@@ -85,7 +85,7 @@ impl Cache {
         file.set_len(layout.device_bytes())?;
         let mut image = Image(file, layout.device_bytes());
         format(&mut image, &Superblock::new(Uuid([7; 16]), layout))?;
-        let Session { superblock, journal, table } = recover(&mut image)?.open()?;
+        let Session { superblock, journal, table, .. } = recover(&mut image)?.open()?;
         let superblock = Superblock { may_hold_dirty: true, volumes_generation: 1, ..superblock };
         let volumes = VolumeTable { generation: 1, volumes: vec![volume(&layout)] };
         let bytes = volumes.encode(&layout, superblock.salt())?;

@@ -241,7 +241,8 @@ impl Durable {
     /// What is durable of this session.
     pub(crate) fn mark(&self) -> crate::SessionMark {
         let Superblock { uuid, session, .. } = self.superblock;
-        crate::SessionMark { uuid, session, record: self.journal.durable() }
+        let (record, part) = (self.journal.durable(), self.journal.draft_durable() as u32);
+        crate::SessionMark { uuid, session, record, part }
     }
 
     /// True while the journal does not durably say that a volume's blocks are clean which are called so.

@@ -81,6 +81,7 @@ impl Engine {
         let session = recovered.open()?;
         let numbered = number(recovered, volumes);
         let start = start_pieces(recovered, &session, &numbered.table)?;
+        let first = session.first.clone();
         let gone: Vec<bool> = self.volumes.iter().map(|volume| volume.gone).collect();
         self.durable =
             Some(Box::new(Durable::new(recovered, session, (numbered, &gone), start, self.store.seed())));
@@ -100,9 +101,12 @@ impl Engine {
         // Dirty blocks are held whatever the quota.
         self.trim_due = true;
         // What recovery has read may be in the device's own cache only, if the last process died: the superblock calls it durable.
+        let first = Vec::from_iter(first.filter(|_| !self.is_planted(Planted::DraftNotPut)));
+        let in_one_place = self.is_planted(Planted::DraftsInOnePlace);
+        self.durable.iter_mut().for_each(|durable| durable.journal.drafts_in_one_place = in_one_place);
         match self.is_planted(Planted::StartUnflushed) {
-            false => self.meta_step(Vec::new(), After::Start),
-            true => self.start_step(),
+            false => self.meta_step(first, After::Start),
+            true => self.start_unflushed(first),
         }
         for volume in 0..self.volumes.len() {
             self.flush_backing(VolumeId(volume as u16));
@@ -173,6 +177,17 @@ impl Engine {
             }
             None => durable.want(1),
         }
+    }
+
+    /// A bug: what recovery has read, and the superblock that calls it durable, at once.
+    fn start_unflushed(&mut self, mut pieces: Vec<Piece>) {
+        let superblock = self.durable.as_mut().and_then(|durable| {
+            let (piece, superblock) = durable.start.pop_front()?;
+            pieces.push(piece);
+            superblock
+        });
+        self.durable.iter_mut().for_each(|durable| durable.next_superblock.clone_from(&superblock));
+        self.meta_step(pieces, After::Start);
     }
 
     /// True if guests have to wait for the session's superblock.

@@ -55,6 +55,10 @@ pub enum Planted {
     TornSuperblock,
     /// Recovery goes on past a record of the journal that is missing.
     HoleReplayed,
+    /// Drafts of a record are made in one place, each over the one before.
+    DraftsInOnePlace,
+    /// A start leaves the draft that it found where it is.
+    DraftNotPut,
     /// Writes to an ordered backing do not wait for older epochs.
     OrderPassed,
     /// An older version of a block is not kept until it is written back.
@@ -75,7 +79,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with their names.
-    pub const NAMES: [(&str, Self); 31] = [
+    pub const NAMES: [(&str, Self); 33] = [
         ("mark-skipped", Self::MarkSkipped),
         ("mark-not-awaited", Self::MarkNotAwaited),
         ("slot-before-free", Self::SlotBeforeFree),
@@ -99,6 +103,8 @@ impl Planted {
         ("stale-fill", Self::StaleFill),
         ("torn-superblock", Self::TornSuperblock),
         ("hole-replayed", Self::HoleReplayed),
+        ("drafts-in-one-place", Self::DraftsInOnePlace),
+        ("draft-not-put", Self::DraftNotPut),
         ("order-passed", Self::OrderPassed),
         ("version-dropped", Self::VersionDropped),
         ("others-unpinned", Self::OthersUnpinned),

@@ -15,11 +15,13 @@ pub(super) struct Outcome {
 }
 
 impl Durable {
-    /// Make records of what was pushed. What is to be written; nothing where there is nothing to do. Pages wait for the
+    /// Make records of what was pushed, or the draft of one. What is to be written; nothing where there is nothing to do. Pages wait for the
     /// record that they include to be durable, so they go with the next round.
     pub(super) fn begin_round(&mut self, store: &Store) -> Vec<Piece> {
         self.ticket = self.table.issued();
-        let mut pieces = self.journal.seal();
+        // Pages, and the superblock of a stop, include whole records.
+        let whole = self.stopping || self.full || self.table.is_due(&self.journal);
+        let mut pieces = if whole { self.journal.seal() } else { self.journal.draft() };
         if pieces.is_empty() && std::mem::take(&mut self.confirms) {
             pieces = self.journal.confirm();
         }

@@ -44,6 +44,7 @@ impl Engine {
         let Some(durable) = &mut self.durable else { return };
         let lists = [durable.frees.len(), durable.unmarks.len(), durable.ripe.len(), durable.unflushed.len()];
         let waiting = lists.iter().sum::<usize>() + durable.cleans.len() + durable.news.waiting();
+        // A draft of a record is not all that there is to say.
         let said = durable.journal.is_sealed() && durable.journal.durable() == durable.journal.sealed();
         if (waiting > 0 || !said || !durable.pages.is_empty()) && self.start_round() {
             return;

@@ -3,7 +3,7 @@
 use super::entry::{BlockId, Entry};
 use super::epoch::Epoch;
 use super::page::PAGE_BYTES;
-use super::recover::{RecoverError, Recovered, SlotState, choose, recover};
+use super::recover::{RecoverError, Recovered, Session, SlotState, choose, recover};
 use super::superblock::SUPERBLOCK_BYTES;
 use super::{MediumError, MediumMut};
 
@@ -151,10 +151,10 @@ fn add_entry(
     recovered: &Recovered,
     entry: Option<Entry>,
 ) -> Result<(), RecoverError> {
-    let mut journal = recovered.open()?.journal;
+    let Session { first, mut journal, .. } = recovered.open()?;
     let Some(entry) = entry.filter(|&entry| journal.push(entry).is_ok()) else { return Ok(()) };
     debug_assert!(!journal.is_sealed(), "{entry:?} was pushed");
-    for piece in journal.seal() {
+    for piece in first.into_iter().chain(journal.seal()) {
         medium.write(piece.offset, &piece.bytes)?;
     }
     Ok(medium.flush()?)

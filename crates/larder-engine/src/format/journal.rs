@@ -8,11 +8,14 @@
 //!   force is in a record from it on.
 //! * Records from the tail that the newest *durable* record names are never overwritten. A mark is written again
 //!   before the tail would pass it.
+//!
+//! A commit of a few entries may be a *draft* of a record ([`JournalWriter::draft`]), to which the next one adds its own: with a flush after each write the ring turns
+//! once for as many writes as a record has room for, and with it the slot table is written that much less.
 
 use super::checksum::Salt;
 use super::entry::{ENTRY_BYTES, Entry, MARK_BYTES, Region};
 use super::layout::Layout;
-use super::record::{Header, record_room};
+use super::record::{DRAFTS, Header, place, record_room};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Records that ordinary entries leave free, for marks to be written again (half of them hold all marks) and for a
@@ -61,8 +64,14 @@ pub struct JournalWriter {
     session: u64,
     /// The sequence of the next record.
     next: u64,
-    /// Every record up to this one is durable.
+    /// Every record up to this one is durable, in its place.
     durable: u64,
+    /// The last record, while there are but drafts of it.
+    draft: Option<Draft>,
+    /// Bytes of entries that are durable in a draft of the record after `durable`.
+    draft_durable: usize,
+    /// A planted bug.
+    pub(crate) drafts_in_one_place: bool,
     /// The last one that the newest record calls so.
     called_durable: u64,
     /// The last record with data of its own ([`Entry::Write`]).
@@ -83,6 +92,24 @@ pub struct JournalWriter {
     tails: VecDeque<(u64, u64)>,
 }
 
+/// A record that is not in its place yet, and may have more entries when it is.
+#[derive(Debug)]
+struct Draft {
+    entries: Vec<Entry>,
+    bytes: usize,
+    /// In which of the two places the newest one lies.
+    draft: u16,
+}
+
+/// A record that is being made.
+struct Making {
+    sequence: u64,
+    /// Bytes of its entries that are durable, and entries that were in a draft of it.
+    before: usize,
+    drafted: usize,
+    draft: u16,
+}
+
 impl JournalWriter {
     /// Go on from record `next`, under a session that the superblock already names durably.
     pub(super) fn new(
@@ -98,6 +125,9 @@ impl JournalWriter {
             session,
             next,
             durable: next - 1,
+            draft: None,
+            draft_durable: 0,
+            drafts_in_one_place: false,
             called_durable: next - 1,
             with_data: 0,
             pending: Vec::new(),
@@ -133,40 +163,94 @@ impl JournalWriter {
         Ok(())
     }
 
-    /// Make records of all entries pushed so far; empty if there is nothing to say. The pieces may be written in any
+    /// Make records of all entries pushed so far, in their places; empty if there is nothing to say. The pieces may be written in any
     /// order.
     pub fn seal(&mut self) -> Vec<Piece> {
+        let entries = self.take_pending();
+        self.seal_all(entries)
+    }
+
+    /// The same where a few entries need not be a record: they make a draft of one, to which more may be added until it is in its place. A draft is
+    /// made where all records, and the last draft, are known to be durable: of flushes, only one may be under way at a time. Until the record is in its place, entries are refused
+    /// that would need so many others that they reach the draft.
+    pub fn draft(&mut self) -> Vec<Piece> {
+        let entries = self.take_pending();
+        let bytes: usize = entries.iter().map(Entry::bytes).sum();
+        let before = self.draft.as_ref().map_or(0, |draft| draft.bytes);
+        // A draft without a second one would be a sector more.
+        let is_small = before + 2 * bytes <= self.record_room();
+        let drafted = u64::from(self.draft.is_some());
+        let is_durable = self.durable + drafted == self.sealed() && self.draft_durable == before;
+        if !is_small || !is_durable || self.is_short() {
+            return self.seal_all(entries);
+        }
+        if entries.is_empty() {
+            self.pending = entries;
+            return Vec::new();
+        }
+        self.next += 1 - drafted;
+        let Draft { entries: mut all, draft, .. } =
+            self.draft.take().unwrap_or(Draft { entries: Vec::new(), bytes: 0, draft: 0 });
+        // In turn: the newest one that is durable stays.
+        let draft = if self.drafts_in_one_place { 1 } else { draft % DRAFTS + 1 };
+        let making = Making { sequence: self.sealed(), before, drafted: all.len(), draft };
+        all.extend(&entries);
+        self.keep_memory(entries);
+        let mut pieces = Vec::new();
+        self.record(making, &mut all, &mut pieces);
+        self.draft = Some(Draft { entries: all, bytes: before + bytes, draft });
+        pieces
+    }
+
+    /// Everything that is to be said, with the marks that are to be carried along.
+    fn take_pending(&mut self) -> Vec<Entry> {
         let mut entries = std::mem::take(&mut self.pending);
         let ordinary = std::mem::take(&mut self.pending_records);
         self.pending_marks = 0;
         self.carry(&mut entries, ordinary);
-        let mut pieces = Vec::new();
-        let mut rest = &mut entries[..];
-        while !rest.is_empty() {
-            let mut record = Packing::default();
-            let fits = |entry: &&Entry| {
-                record = record.with(entry.bytes(), self.record_room());
-                record.count == 1
-            };
-            let count = rest.iter().take_while(fits).count();
-            let (some, others) = rest.split_at_mut(count);
-            self.record(some, &mut pieces);
-            rest = others;
-        }
-        if entries.is_empty() && self.is_short() && self.has_new_tail() {
-            self.record(&mut [], &mut pieces);
-        }
+        entries
+    }
+
+    /// Entries that were pushed next use this memory again.
+    fn keep_memory(&mut self, mut entries: Vec<Entry>) {
         entries.clear();
         self.pending = entries;
+    }
+
+    fn seal_all(&mut self, mut entries: Vec<Entry>) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let mut rest = &mut entries[..];
+        if let Some(Draft { entries: mut all, bytes, .. }) = self.draft.take() {
+            let (some, others) = rest.split_at_mut(fitting(rest, self.record_room() - bytes));
+            let sequence = self.sealed();
+            let making = Making { sequence, before: self.draft_durable, drafted: all.len(), draft: 0 };
+            all.extend(&*some);
+            self.record(making, &mut all, &mut pieces);
+            rest = others;
+        }
+        while !rest.is_empty() {
+            let (some, others) = rest.split_at_mut(fitting(rest, self.record_room()));
+            self.new_record(some, &mut pieces);
+            rest = others;
+        }
+        if pieces.is_empty() && self.is_short() && self.has_new_tail() {
+            self.new_record(&mut [], &mut pieces);
+        }
+        self.keep_memory(entries);
         pieces
     }
 
     /// Make a record, after [`JournalWriter::seal`], where one with data of its own is durable and nothing on the device says so: from then on damage of those data is
     /// told from a power cut.
     pub fn confirm(&mut self) -> Vec<Piece> {
-        let mut pieces = Vec::new();
-        if (self.called_durable + 1..=self.durable).contains(&self.with_data) && !self.is_short() {
-            self.record(&mut [], &mut pieces);
+        let drafted = self.draft.as_ref().is_some_and(|draft| draft.bytes == self.draft_durable);
+        let durable = self.durable + u64::from(drafted);
+        if !(self.called_durable + 1..=durable).contains(&self.with_data) || self.is_short() {
+            return Vec::new();
+        }
+        let mut pieces = self.seal_all(Vec::new());
+        if pieces.is_empty() {
+            self.new_record(&mut [], &mut pieces);
         }
         pieces
     }
@@ -174,7 +258,17 @@ impl JournalWriter {
     /// A flush of the device ended that began when every record up to this one had been written.
     pub fn flushed(&mut self, through: u64) {
         debug_assert!(through < self.next, "records are written before they are flushed");
-        self.durable = self.durable.max(through);
+        match &self.draft {
+            Some(draft) if through == self.sealed() => {
+                self.durable = through - 1;
+                self.draft_durable = draft.bytes;
+            }
+            _ if through > self.durable => {
+                self.durable = through;
+                self.draft_durable = 0;
+            }
+            _ => {}
+        }
         while let Some((_, tail)) = self.tails.pop_front_if(|named| named.0 <= through) {
             self.tail_durable = tail;
         }
@@ -186,14 +280,19 @@ impl JournalWriter {
         self.page_tail = self.page_tail.max(tail);
     }
 
-    /// The last record made.
+    /// The last record made, or of which there is a draft.
     pub fn sealed(&self) -> u64 {
         self.next - 1
     }
 
-    /// The last record known to be durable.
+    /// The last record known to be durable, in its place.
     pub fn durable(&self) -> u64 {
         self.durable
+    }
+
+    /// So many bytes of entries of the record after [`JournalWriter::durable`] are durable, in a draft.
+    pub fn draft_durable(&self) -> usize {
+        self.draft_durable
     }
 
     /// Where replay has to begin if the last record known to be durable is the last one.
@@ -201,9 +300,14 @@ impl JournalWriter {
         self.tail_durable
     }
 
-    /// True if all entries pushed are in records.
+    /// True if all entries pushed are in records, or in the draft of one.
     pub fn is_sealed(&self) -> bool {
         self.pending.is_empty()
+    }
+
+    /// True if the last record is not in its place, and there are but drafts of it: what it will say is not known. [`JournalWriter::seal`] ends that.
+    pub fn has_draft(&self) -> bool {
+        self.draft.is_some()
     }
 
     /// Where replay has to begin: what the next record will name.
@@ -229,8 +333,16 @@ impl JournalWriter {
         (self.reserve() as usize / 2 * marks_in(self.record_room())).min(MARKS_MAX)
     }
 
-    /// Records that may be made: the record before the tail is the last to be overwritten.
+    /// Records that may be made, with the reserve: the record before the tail is the last to be overwritten. While there are but drafts of a record, they are not reached, nor by
+    /// marks.
     fn room(&self) -> u64 {
+        let drafts = self.draft.as_ref().map(|_| place(&self.layout, self.sealed(), 1) - self.next);
+        let room = drafts.map_or(u64::MAX, |records| records + self.reserve() / 2 - 1);
+        room.min(self.ring_room())
+    }
+
+    /// Records between the newest and the tail.
+    fn ring_room(&self) -> u64 {
         (self.tail_durable + self.layout.records()).saturating_sub(self.next)
     }
 
@@ -245,13 +357,13 @@ impl JournalWriter {
 
     /// True when entries are, or soon will be, refused.
     fn is_short(&self) -> bool {
-        self.room() <= 2 * self.reserve()
+        self.ring_room() <= 2 * self.reserve()
     }
 
     /// True if the ring has more room once a record names the tail that is, and none is on its way that does. Such a
     /// record gives back at least the room that it takes.
     fn has_new_tail(&self) -> bool {
-        self.tails.is_empty() && self.tail() > self.tail_durable && self.room() > 0
+        self.tails.is_empty() && self.tail() > self.tail_durable && self.ring_room() > 0
     }
 
     /// The tail that the newest record names.
@@ -283,24 +395,36 @@ impl JournalWriter {
     }
 
     /// Make the next record of these entries.
-    fn record(&mut self, entries: &mut [Entry], pieces: &mut Vec<Piece>) {
+    fn new_record(&mut self, entries: &mut [Entry], pieces: &mut Vec<Piece>) {
         let sequence = self.next;
         self.next += 1;
-        entries.iter_mut().for_each(|entry| self.note_mark(entry, sequence));
+        self.record(Making { sequence, before: 0, drafted: 0, draft: 0 }, entries, pieces);
+    }
+
+    fn record(&mut self, making: Making, entries: &mut [Entry], pieces: &mut Vec<Piece>) {
+        let Making { sequence, before, drafted, draft } = making;
+        let all_durable = entries[..drafted].iter().map(Entry::bytes).sum::<usize>() == before;
+        let (_, new) = entries.split_at_mut(drafted);
+        new.iter_mut().for_each(|entry| self.note_mark(entry, sequence));
         let header = Header {
             sequence,
             session: self.session,
             tail: self.tail().min(sequence),
             durable: self.durable,
+            // A sector has 4 KiB at most.
+            before: before as u16,
+            draft,
         };
         self.called_durable = self.durable;
-        if entries.iter().any(|entry| matches!(entry, Entry::Write { .. })) {
+        if new.iter().any(|entry| matches!(entry, Entry::Write { .. })) {
             self.with_data = sequence;
+        } else if self.with_data == sequence && all_durable {
+            self.with_data = 0;
         }
         if header.tail != self.tail_named() {
             self.tails.push_back((sequence, header.tail));
         }
-        let offset = self.layout.record_offset(sequence);
+        let offset = self.layout.record_offset(header.place(&self.layout));
         let contiguous = pieces.last().is_some_and(|last| last.offset + last.bytes.len() as u64 == offset);
         if !contiguous {
             pieces.push(Piece { offset, bytes: Vec::new() });
@@ -349,6 +473,13 @@ impl Packing {
     fn left(self, room: usize) -> usize {
         if self.count > 0 { room - self.used } else { 0 }
     }
+}
+
+/// How many of these fit in so many bytes.
+fn fitting(entries: &[Entry], room: usize) -> usize {
+    let mut left = room;
+    let fits = |entry: &&Entry| left.checked_sub(entry.bytes()).inspect(|&rest| left = rest).is_some();
+    entries.iter().take_while(fits).count()
 }
 
 /// Marks in so many bytes of entries.

@@ -1,15 +1,20 @@
 //! Records of the journal: one sector each, at the place in the ring that its sequence says.
 //!
+//! A small commit does not use up a record. It makes a *draft*: the record as it is so far, in one of two sectors further on in the ring ([`place`]), in turn. The next commit makes
+//! another, with its own entries behind those, and what fills the record is written to its place. So the newest durable draft is never written over.
+//!
 //! | bytes | content |
 //! | --- | --- |
 //! | 0..4 | CRC-32C of the rest of the sector, salted with the UUID |
 //! | 4..8 | `LDRJ` |
-//! | 8..16 | sequence: one more than that of the record before; it lies in sector sequence mod records of the ring |
+//! | 8..16 | sequence: one more than that of the record before; it lies in sector sequence mod records of the ring, unless it is a draft |
 //! | 16..24 | session of the writer |
 //! | 24..32 | tail: where replay begins if this is the last record |
 //! | 32..40 | durable: every record up to this one was durable when this one was made |
 //! | 40..42 | entries |
 //! | 42..44 | their bytes; 0 in a record of version 3 or 2, whose entries have 20 bytes each |
+//! | 44..46 | before: so many of these bytes were in a draft that was durable when this one was made |
+//! | 46..48 | 0 for a record in its place, 1 or 2 for a draft, 3 for a draft that a start has put in its record's place |
 //! | 48.. | entries; zeroes after the last |
 //!
 //! A sector of zeroes was never written.
@@ -18,10 +23,28 @@ use super::SEQUENCE_MAX;
 use super::bytes::{is_blank, put, u16_at, u32_at, u64_at};
 use super::checksum::{Kind, Salt};
 use super::entry::{ENTRY_BYTES, Entry};
+use super::journal::reserve;
 use super::layout::Layout;
 
 const MAGIC: [u8; 4] = *b"LDRJ";
 const HEADER_BYTES: usize = 48;
+
+/// Sectors in which drafts of a record lie.
+pub(super) const DRAFTS: u16 = 2;
+
+/// Says in place of a draft's number that a start has put a draft in its record's place. What its session wrote behind it does not follow: it would have followed more than this.
+pub(super) const PUT: u16 = 3;
+
+/// In the place of which record this one lies: its own, or that of a draft. The second draft is as far off as the ring must have room for drafts to be made, the first one a few KiB nearer, so
+/// that a bad sector of the SSD is not both. What is written before the record is durably in its place does not reach them ([`super::JournalWriter::draft`]).
+pub(super) fn place(layout: &Layout, sequence: u64, draft: u16) -> u64 {
+    let reserve = reserve(layout);
+    match draft {
+        0 | PUT => sequence,
+        1 => sequence + 2 * reserve - 8.min(reserve - 2),
+        _ => sequence + 2 * reserve,
+    }
+}
 
 /// Bytes of entries that a record of one sector holds.
 pub(super) const fn record_room(sector_bytes: u32) -> usize {
@@ -44,6 +67,10 @@ pub struct Header {
     pub tail: u64,
     /// The last record that was durable when this one was made.
     pub durable: u64,
+    /// Bytes of its entries that were durable then, in a draft.
+    pub before: u16,
+    /// 0 for a record in its place; in which of the two places of drafts this one is; or [`PUT`].
+    pub draft: u16,
 }
 
 /// What a sector of the ring turned out to be.
@@ -79,6 +106,19 @@ impl<'s> Entries<'s> {
         self.walk().map(|(entry, _)| entry)
     }
 
+    /// Their bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Entries, and the bytes before each.
+    pub fn places(&self) -> impl Iterator<Item = (Entry, usize)> + use<'s> {
+        self.walk().scan(0, |end, (entry, len)| {
+            *end += len;
+            Some((entry, *end - len))
+        })
+    }
+
     /// Entries and their lengths, up to the first that is none.
     fn walk(&self) -> impl Iterator<Item = (Entry, usize)> + use<'s> {
         let Self { mut bytes, fixed } = *self;
@@ -93,7 +133,7 @@ impl<'s> Entries<'s> {
     }
 }
 
-/// Look at the sector where record `wanted`, and every `records`th before and after it, belongs.
+/// Look at the sector where record `wanted`, and every `records`th before and after it, belongs. There may be a draft of one that is a little older.
 pub(super) fn inspect<'s>(sector: &'s [u8], salt: Salt, layout: &Layout, wanted: u64) -> Sector<'s> {
     if is_blank(sector) {
         return Sector::Blank;
@@ -106,9 +146,13 @@ pub(super) fn inspect<'s>(sector: &'s [u8], salt: Salt, layout: &Layout, wanted:
         session: u64_at(sector, 16),
         tail: u64_at(sector, 24),
         durable: u64_at(sector, 32),
+        before: u16_at(sector, 44),
+        draft: u16_at(sector, 46),
     };
-    let in_place = header.sequence % layout.records() == wanted % layout.records();
-    match Entries::of(sector).filter(|_| in_place && header.is_possible()) {
+    let is_here =
+        header.is_possible() && header.place(layout) % layout.records() == wanted % layout.records();
+    let known = |entries: &Entries| usize::from(header.before) <= entries.bytes();
+    match Entries::of(sector).filter(|entries| is_here && known(entries)) {
         Some(entries) => Sector::Record(header, entries),
         None => Sector::Broken,
     }
@@ -120,6 +164,12 @@ impl Header {
             && (1..=self.sequence).contains(&self.tail)
             && self.durable < self.sequence
             && self.session < SEQUENCE_MAX
+            && self.draft <= PUT
+    }
+
+    /// In the place of which record it lies.
+    pub(super) fn place(&self, layout: &Layout) -> u64 {
+        place(layout, self.sequence, self.draft)
     }
 
     /// Write a record with no more entries than fit.
@@ -139,6 +189,8 @@ impl Header {
         // A sector has 4 KiB at most.
         put(into, 40, (entries.len() as u16).to_le_bytes());
         put(into, 42, ((end - HEADER_BYTES) as u16).to_le_bytes());
+        put(into, 44, self.before.to_le_bytes());
+        put(into, 46, self.draft.to_le_bytes());
         let crc = salt.metadata(Kind::Record, &into[4..]);
         put(into, 0, crc.to_le_bytes());
     }
@@ -153,7 +205,7 @@ mod tests {
     fn a_record_survives_in_its_place_only() {
         let layout = Layout::for_slots(4096, 512, 100).unwrap();
         let salt = Salt::new(Uuid([3; 16]));
-        let header = Header { sequence: 130, session: 4, tail: 8, durable: 129 };
+        let header = Header { sequence: 130, session: 4, tail: 8, durable: 129, before: 0, draft: 0 };
         let block = BlockId { volume: 1, block: 7 };
         let map = |slot, old| Entry::Map { block, dirty: true, epoch: Epoch::NONE, slot, crc: 1, old };
         let free = |slot| Entry::Free { slot };
@@ -172,12 +224,29 @@ mod tests {
         assert!(matches!(inspect(&[0; 512], salt, &layout, 130), Sector::Blank));
     }
 
+    #[test]
+    fn a_draft_lies_as_far_off_as_the_ring_must_have_room() {
+        let layout = Layout::for_slots(4096, 512, 100).unwrap();
+        let salt = Salt::new(Uuid([3; 16]));
+        for draft in 0..5 {
+            let header = Header { sequence: 126, session: 4, tail: 8, durable: 125, before: 5, draft };
+            let mut sector = [0; 512];
+            header.encode(&mut sector, salt, &[Entry::Free { slot: 9 }, Entry::Clean { slot: 7 }]);
+            let places: Vec<u64> = (0..layout.records())
+                .filter(|&at| matches!(inspect(&sector, salt, &layout, at), Sector::Record(found, _) if found == header))
+                .collect();
+            // 126 + 10 and 126 + 16, in a ring of 128.
+            let expected = [vec![126], vec![8], vec![14], vec![126], vec![]];
+            assert_eq!((layout.records(), &places), (128, &expected[usize::from(draft)]));
+        }
+    }
+
     /// Records that version 3 wrote, with entries of 20 bytes and nothing that says how many bytes there are.
     #[test]
     fn a_record_of_version_3_is_read() {
         let layout = Layout::for_slots(4096, 512, 100).unwrap();
         let salt = Salt::new(Uuid([3; 16]));
-        let header = Header { sequence: 130, session: 4, tail: 8, durable: 129 };
+        let header = Header { sequence: 130, session: 4, tail: 8, durable: 129, before: 0, draft: 0 };
         let mut sector = [0; 512];
         header.encode(&mut sector, salt, &[]);
         put(&mut sector, 40, 2u16.to_le_bytes());
@@ -196,7 +265,7 @@ mod tests {
     fn what_is_not_as_many_entries_as_it_says_is_broken() {
         let layout = Layout::for_slots(4096, 512, 100).unwrap();
         let salt = Salt::new(Uuid([3; 16]));
-        let header = Header { sequence: 130, session: 4, tail: 8, durable: 129 };
+        let header = Header { sequence: 130, session: 4, tail: 8, durable: 129, before: 0, draft: 0 };
         for (count, bytes) in [(2, 10), (2, 11), (2, 9), (1, 10), (3, 10), (2, 500), (0, 10), (2, 0), (24, 0)]
         {
             let mut sector = [0; 512];
@@ -214,13 +283,15 @@ mod tests {
     fn whole_records_that_cannot_be_are_broken() {
         let layout = Layout::for_slots(4096, 512, 100).unwrap();
         let salt = Salt::new(Uuid([3; 16]));
-        let good = Header { sequence: 130, session: 4, tail: 8, durable: 129 };
+        let good = Header { sequence: 130, session: 4, tail: 8, durable: 129, before: 0, draft: 0 };
         let wrong = [
             Header { tail: 0, ..good },
             Header { tail: 131, ..good },
             Header { durable: 130, ..good },
             Header { session: u64::MAX, ..good },
             Header { sequence: 2 + (1 << 62), ..good },
+            Header { draft: 1, ..good },
+            Header { before: 1, ..good },
         ];
         for header in wrong {
             let mut sector = [0; 512];

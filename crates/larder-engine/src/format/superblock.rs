@@ -3,7 +3,7 @@
 //! | bytes | content |
 //! | --- | --- |
 //! | 0..8 | `LARDERCD` |
-//! | 8..12 | format version: 4 |
+//! | 8..12 | format version: 5 |
 //! | 12..16, 16..20, 20..24 | bytes in a block; slots; bytes in a sector |
 //! | 24..40 | UUID |
 //! | 40..48 | generation: the higher valid one of the two copies counts; it lies in copy generation mod 2 |
@@ -29,7 +29,7 @@ use super::{MediumError, MediumMut, SEQUENCE_MAX};
 pub const SUPERBLOCK_BYTES: usize = 4096;
 
 /// The format that this code writes.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// The oldest that it goes on with: 3 has entries of the journal that 2 has not, 4 writes them in fewer bytes.
 pub(super) const OLDEST: u32 = 2;
 
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(Superblock::decode(&[0; 4096], 0), Err(Unusable::Blank));
         assert_eq!(Superblock::decode(&page[..4095], 1), Err(Unusable::Foreign));
         assert_eq!(decode(&|page| page[8] = 1), Unusable::VersionOne);
-        assert_eq!(decode(&|page| page[8] = 5), Unusable::Newer(5));
+        assert_eq!(decode(&|page| page[8] = 6), Unusable::Newer(6));
         assert_eq!(decode(&|page| page[0] = 0), Unusable::Foreign);
         assert_eq!(decode(&|page| page[48] = 8), Unusable::Impossible("the flags"));
         assert_eq!(decode(&|page| page[16] = 1), Unusable::Impossible("the offsets of the regions"));

@@ -69,6 +69,18 @@ impl TableWriter {
         }
     }
 
+    /// True if a page is due. While there is a draft of a record ([`JournalWriter::has_draft`]) none can be made.
+    pub fn is_due(&self, journal: &JournalWriter) -> bool {
+        let Some(first) = self.waiting.front() else { return false };
+        let (sealed, span) = (journal.sealed(), self.span());
+        self.credit_at(sealed) >= span || sealed.saturating_sub(first.state.upto) >= span
+    }
+
+    fn credit_at(&self, sealed: u64) -> u64 {
+        let pages = u64::from(self.layout.pages());
+        self.credit.saturating_add((sealed - self.counted).saturating_mul(pages))
+    }
+
     /// Write the next page into `into` (4 KiB) if one is due. `slots` tells what each slot holds after all entries
     /// pushed so far, which must be in records: call it between [`JournalWriter::seal`] and the next push.
     pub fn write_due(
@@ -77,17 +89,13 @@ impl TableWriter {
         slots: impl FnMut(u32) -> Option<Contents>,
         into: &mut [u8],
     ) -> Option<PageWrite> {
-        let sealed = journal.sealed();
-        let pages = u64::from(self.layout.pages());
-        self.credit = self.credit.saturating_add((sealed - self.counted).saturating_mul(pages));
-        self.counted = sealed;
-        let behind = sealed.saturating_sub(self.waiting.front()?.state.upto);
-        let span = self.span();
-        if self.credit < span && behind < span {
+        if !self.is_due(journal) {
             return None;
         }
+        let sealed = journal.sealed();
         let write = self.write_next(journal, slots, into)?;
-        self.credit = self.credit.saturating_sub(span);
+        self.credit = self.credit_at(sealed).saturating_sub(self.span());
+        self.counted = sealed;
         Some(write)
     }
 
@@ -99,7 +107,7 @@ impl TableWriter {
         into: &mut [u8],
     ) -> Option<PageWrite> {
         let upto = journal.sealed();
-        if !journal.is_sealed() {
+        if !journal.is_sealed() || journal.has_draft() {
             return None;
         }
         let page = self.waiting.pop_front_if(|page| page.state.upto < upto)?;

@@ -33,10 +33,12 @@ impl CachePlan {
         if superblock.uuid != mark.uuid {
             return Err(another());
         }
-        let reached = (superblock.session, recovered.next() - 1);
         // A later session is one of a tool that has repaired it.
-        if superblock.session == mark.session && reached.1 < mark.record || superblock.session < mark.session
-        {
+        let is_older = match superblock.session == mark.session {
+            true => !recovered.reaches(&mark),
+            false => superblock.session < mark.session,
+        };
+        if is_older {
             return Err(CacheError::Older { path: spec.path.clone() });
         }
         let worse = |finding: &&Finding| {

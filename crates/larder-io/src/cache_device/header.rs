@@ -160,9 +160,9 @@ mod tests {
         assert_eq!(classify(&HEADER.encode()[..4000], &[]), Found::Foreign);
         assert_eq!(classify(&ZERO, &[1; PAGE]), Found::Foreign);
         let mut newer = HEADER.encode().to_vec();
-        newer[8] = 5;
+        newer[8] = 6;
         let newer = with_checksum(newer);
-        assert_eq!(classify(&newer, &ZERO), Found::Newer(5));
+        assert_eq!(classify(&newer, &ZERO), Found::Newer(6));
     }
 
     #[test]
@@ -179,8 +179,8 @@ mod tests {
         assert_eq!(classify(&torn, &torn), Found::Damaged(Unusable::Checksum));
         assert_eq!(classify(&ZERO, &torn), Found::Damaged(Unusable::Blank));
         let mut newer = b.clone();
-        newer[8] = 5;
-        assert_eq!(classify(&a, &with_checksum(newer)), Found::Newer(5));
+        newer[8] = 6;
+        assert_eq!(classify(&a, &with_checksum(newer)), Found::Newer(6));
         let mut older = b.clone();
         older[8] = 2;
         assert_eq!(classify(&a, &with_checksum(older)), Found::Kept);

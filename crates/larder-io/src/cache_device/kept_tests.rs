@@ -296,7 +296,7 @@ fn lost_metadata_that_may_be_of_dirty_blocks_is_not() {
 fn mark_of(place: &Place) -> SessionMark {
     let recovered = place.recovered();
     let Superblock { uuid, session, .. } = *recovered.superblock();
-    SessionMark { uuid, session, record: recovered.next() - 1 }
+    SessionMark { uuid, session, record: recovered.next() - 1, part: 0 }
 }
 
 fn again(place: &Place, mark: SessionMark) -> Result<CachePlan, CacheError> {
@@ -335,6 +335,7 @@ fn another_cache_or_an_older_state_is_not_taken_for_it() {
     assert!(matches!(other, CacheError::Another { .. }), "{other}");
     for newer in [
         SessionMark { record: mark.record + 1, ..mark },
+        SessionMark { part: 20, ..mark },
         SessionMark { session: mark.session + 1, record: 0, ..mark },
     ] {
         let older = again(&place, newer).unwrap_err();

@@ -41,6 +41,9 @@ impl<'r> Ledger<'r> {
 
     /// Begin: afterwards all that was recovered is durable, and blocks that cannot be used are gone.
     pub fn begin(&mut self, medium: &mut impl MediumMut) -> Result<(), WriteBackError> {
+        if let Some(first) = &self.session.first {
+            medium.write(first.offset, &first.bytes)?;
+        }
         medium.flush()?;
         store(medium, &self.session.superblock)?;
         self.recovered.settle().try_for_each(|entry| self.tell(medium, entry))?;

@@ -27,7 +27,7 @@ pub(super) use superblocks::choose;
 use super::entry::{BlockId, Entry, Region};
 use super::epoch::{Epoch, PERIOD};
 use super::finding::{Finding, Findings, Severity};
-use super::journal::{JournalWriter, MarkState};
+use super::journal::{JournalWriter, MarkState, Piece};
 use super::page::{Contents, PAGE_SLOTS, Word};
 use super::superblock::{Superblock, Unusable};
 use super::table::TableWriter;
@@ -120,6 +120,8 @@ pub struct Recovered {
     pages: Vec<PageState>,
     marks: BTreeMap<Region, MarkState>,
     end: End,
+    /// The last record for its place, where there is but a draft of it.
+    draft: Option<Piece>,
     /// Where replay began.
     pub(super) tail: u64,
     /// The last record that is lost, of those that are known to have been durable.
@@ -131,6 +133,8 @@ pub struct Recovered {
 /// What writes to a cache from its start to its stop.
 #[derive(Debug)]
 pub struct Session {
+    /// To be written first of all: the last record in its place, where recovery has found but a draft of it.
+    pub first: Option<Piece>,
     /// To be written before anything else, between two flushes: the one before makes durable what recovery has read,
     /// which this superblock then calls durable.
     pub superblock: Superblock,
@@ -165,7 +169,7 @@ pub(crate) fn recover_with(
     ring.skips_holes = bug == Some(Planted::HoleReplayed);
     ring.trusts_data = bug == Some(Planted::MapBeforeData);
     let same = |mark: &SessionMark| (mark.uuid, mark.session) == (superblock.uuid, superblock.session);
-    let known = mark.filter(same).map_or(0, |mark| mark.record);
+    let known = mark.filter(same).map_or((0, 0), |mark| (mark.record, mark.part as usize));
     let end = ring.find_end(newest, known, &volumes, &mut findings);
     let first =
         if slots.are_short(end.tail) || end.whole < end.last { ring.reach_back(&end) } else { end.tail };
@@ -173,6 +177,7 @@ pub(crate) fn recover_with(
     let tail = end.tail.min(slots.least_upto() + 1);
     let mut replay = replay::Replay::new(&superblock, slots, &mut findings);
     replay.run(&mut ring, first, &end);
+    let draft = ring.for_its_place(&end);
     let (slots, marks, lost_to) = replay.finish();
     let mut recovered = Recovered {
         superblock,
@@ -183,6 +188,7 @@ pub(crate) fn recover_with(
         pages: slots.pages.iter().map(|page| page.state).collect(),
         marks,
         end,
+        draft,
         tail,
         lost_to,
         hole: None,
@@ -266,6 +272,28 @@ impl Recovered {
         self.end.last + 1
     }
 
+    /// True if all is there that was durable of this session, by its mark.
+    pub fn reaches(&self, mark: &SessionMark) -> bool {
+        let End { last, bytes, .. } = self.end;
+        let in_place = last - u64::from(self.end.is_draft());
+        match mark.part {
+            0 => in_place >= mark.record,
+            part => in_place > mark.record || last > mark.record && bytes >= part as usize,
+        }
+    }
+
+    /// Bytes of entries in the last record, in its place or in a draft.
+    #[cfg(test)]
+    pub(super) fn last_bytes(&self) -> usize {
+        self.end.bytes
+    }
+
+    /// In the place of which record the last one lies.
+    #[cfg(test)]
+    pub(super) fn last_place(&self) -> u64 {
+        self.end.at
+    }
+
     /// The highest sequence seen anywhere, even in records that do not count.
     pub(super) fn highest(&self) -> u64 {
         self.end.highest
@@ -284,7 +312,7 @@ impl Recovered {
         self.lost_to.is_some_and(|lost_to| upto < lost_to)
     }
 
-    /// Go on from here: what the next session writes with. First the device is flushed: what recovery has read may be
+    /// Go on from here: what the next session writes with. First the device gets [`Session::first`], and is flushed: what recovery has read may be
     /// in the device's own cache only, if it was not the power that went. Then its superblock is written, which calls
     /// all that durable, and flushed. Then come the entries of [`Recovered::settle`], before anything else of their
     /// regions.
@@ -311,6 +339,7 @@ impl Recovered {
         };
         let (layout, salt) = (superblock.layout, superblock.salt());
         Ok(Session {
+            first: self.draft.clone(),
             journal: JournalWriter::new(layout, salt, generation, (next, tail), self.marks.clone()),
             table: TableWriter::new(layout, salt, &self.pages, self.end.last),
             superblock,

@@ -6,7 +6,6 @@ use super::super::epoch::Epoch;
 use super::super::finding::{Finding, Findings};
 use super::super::journal::MarkState;
 use super::super::page::{PAGE_SLOTS, Word};
-use super::super::record::Sector;
 use super::super::superblock::Superblock;
 use super::pages::{Broken, Slots};
 use super::ring::{End, Ring};
@@ -31,9 +30,7 @@ impl<'r> Replay<'r> {
     pub fn run<M: Medium>(&mut self, ring: &mut Ring<'_, M>, first: u64, end: &End) {
         let last = self.collect_marks(ring, first, end);
         for sequence in first..=last {
-            if let Sector::Record(header, entries) = ring.sector(sequence)
-                && header.sequence == sequence
-            {
+            if let Some((_, entries)) = ring.record(sequence, end) {
                 self.fetch(entries.iter());
                 entries.iter().for_each(|entry| self.apply(entry, sequence));
             }
@@ -55,11 +52,9 @@ impl<'r> Replay<'r> {
     fn collect_marks<M: Medium>(&mut self, ring: &mut Ring<'_, M>, first: u64, end: &End) -> u64 {
         let (mut session, skips_holes) = (0, ring.skips_holes);
         for sequence in first..=end.whole {
-            match ring.sector(sequence) {
+            match ring.record(sequence, end) {
                 // A session that falls is that of a record from behind a hole, in the place of one that is lost.
-                Sector::Record(header, entries)
-                    if header.sequence == sequence && header.session >= session =>
-                {
+                Some((header, entries)) if header.session >= session => {
                     session = header.session;
                     entries.iter().for_each(|entry| self.note_mark(entry, sequence));
                 }
@@ -72,6 +67,8 @@ impl<'r> Replay<'r> {
         }
         if end.whole < end.durable {
             self.lose_records(end.whole + 1, end);
+        } else if end.is_cut {
+            self.lose_records(end.last, end);
         }
         end.whole
     }

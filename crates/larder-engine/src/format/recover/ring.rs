@@ -4,9 +4,9 @@ use super::super::checksum::Salt;
 use super::super::data::Written;
 use super::super::entry::Entry;
 use super::super::finding::{Finding, Findings};
-use super::super::journal::reserve;
+use super::super::journal::{Piece, reserve};
 use super::super::layout::Layout;
-use super::super::record::{self, Header, Sector};
+use super::super::record::{self, DRAFTS, Entries, Header, PUT, Sector, place};
 use super::super::superblock::Superblock;
 use super::super::volumes::VolumeTable;
 use super::super::{Medium, STEP_BYTES};
@@ -37,6 +37,14 @@ pub(super) struct Ring<'m, M> {
 pub(super) struct End {
     /// The last record that counts; 0 if there never was one.
     pub last: u64,
+    /// Where that lies: in the place of this record. That is another one, if but a draft of it is there.
+    pub at: u64,
+    /// Bytes of its entries.
+    pub bytes: usize,
+    /// What follows has to be of this session, or a later one.
+    follower: u64,
+    /// It had more of them that were durable, which are lost.
+    pub is_cut: bool,
     /// The last record that is there: all behind it are lost if this is before `last`.
     pub whole: u64,
     /// Where replay begins: the record `whole`, or the superblock, says so.
@@ -47,6 +55,16 @@ pub(super) struct End {
     pub highest: u64,
     /// The last record that something says was durable. If it is higher than `last`, records are lost.
     pub durable: u64,
+}
+
+/// How much of the journal may count: all records before this one, and of this one what has no more bytes of entries.
+type Limit = (u64, usize);
+
+impl End {
+    /// True if the last record is not in its place.
+    pub fn is_draft(&self) -> bool {
+        self.at != self.last
+    }
 }
 
 impl<'m, M: Medium> Ring<'m, M> {
@@ -64,8 +82,19 @@ impl<'m, M: Medium> Ring<'m, M> {
         }
     }
 
+    /// A record up to the end, if it is there.
+    pub fn record(&mut self, sequence: u64, end: &End) -> Option<(Header, Entries<'_>)> {
+        let (layout, at) = (self.layout, if sequence == end.last { end.at } else { sequence });
+        match self.sector(at) {
+            Sector::Record(header, entries) if (header.sequence, header.place(&layout)) == (sequence, at) => {
+                Some((header, entries))
+            }
+            _ => None,
+        }
+    }
+
     /// The sector where the record of this sequence belongs.
-    pub fn sector(&mut self, sequence: u64) -> Sector<'_> {
+    fn sector(&mut self, sequence: u64) -> Sector<'_> {
         let (at, bytes) = (sequence % self.layout.records(), self.layout.sector_bytes());
         if !self.held.contains(&at) {
             let step = (STEP_BYTES / bytes) as u64;
@@ -79,23 +108,50 @@ impl<'m, M: Medium> Ring<'m, M> {
         record::inspect(&self.window[start..start + bytes], self.salt, &self.layout, sequence)
     }
 
-    /// The record of this sequence, if it is there.
-    pub fn header(&mut self, sequence: u64) -> Option<Header> {
-        match self.sector(sequence) {
-            Sector::Record(header, _) if header.sequence == sequence => Some(header),
+    /// The last record for its place, if there is but a draft of it.
+    pub fn for_its_place(&mut self, end: &End) -> Option<Piece> {
+        let (layout, salt) = (self.layout, self.salt);
+        let (header, entries) = self.record(end.last, end).filter(|_| end.is_draft())?;
+        let mut bytes = vec![0; layout.sector_bytes()];
+        Header { draft: PUT, ..header }.encode(&mut bytes, salt, &entries.iter().collect::<Vec<_>>());
+        Some(Piece { offset: layout.record_offset(end.last), bytes })
+    }
+
+    /// The record of this sequence, if it is in its place.
+    fn header(&mut self, sequence: u64) -> Option<Header> {
+        self.version(sequence, sequence).map(|(header, _)| header)
+    }
+
+    /// The record of this sequence, or a draft of it, that lies in the place of another; with its bytes of entries.
+    fn version(&mut self, sequence: u64, at: u64) -> Option<(Header, usize)> {
+        let layout = self.layout;
+        match self.sector(at) {
+            Sector::Record(header, entries) if (header.sequence, header.place(&layout)) == (sequence, at) => {
+                Some((header, entries.bytes()))
+            }
             _ => None,
         }
+    }
+
+    /// What there is of the record of this sequence, of a session that is no older: most of it, and rather in its place.
+    fn fullest(&mut self, sequence: u64, session: u64, limit: Limit) -> Option<(Header, usize)> {
+        let layout = self.layout;
+        let places = (0..=DRAFTS).rev().map(|draft| place(&layout, sequence, draft));
+        let versions = places.filter_map(|at| self.version(sequence, at));
+        let counts =
+            |(header, bytes): &(Header, usize)| header.session >= session && (sequence, *bytes) <= limit;
+        versions.filter(counts).max_by_key(|&(_, bytes)| bytes)
     }
 
     /// Find the last record that counts. All up to `newest`, which some page includes, were durable, and so were
     /// those before the superblock's `next`. From there on each must follow its predecessor: the next sequence, and a
     /// session that is no older. A record of an older session lay behind a hole that an earlier recovery stopped at. One of which nothing says that it was durable
     /// counts only if the data that were written with it are there.
-    /// All up to `known` were durable, whatever the device says.
+    /// All up to `known` were durable, whatever the device says, and so many bytes of the entries of the next one.
     pub fn find_end(
         &mut self,
         newest: u64,
-        known: u64,
+        known: Limit,
         volumes: &VolumeTable,
         findings: &mut Findings,
     ) -> End {
@@ -113,35 +169,55 @@ impl<'m, M: Medium> Ring<'m, M> {
             // Nothing at all is left of it.
             whole = start.saturating_sub(1);
         }
-        let first = End { last: start, whole, tail, session_max: session, highest: start, durable: start };
+        let first = End {
+            last: start,
+            at: start,
+            bytes: self.version(start, start).map_or(0, |(_, bytes)| bytes),
+            follower: session,
+            is_cut: false,
+            whole,
+            tail,
+            session_max: session,
+            highest: start,
+            durable: start,
+        };
         let mut seen = Findings::default();
-        let mut end = self.follow(first, u64::MAX);
-        let mut called = self.header(end.last).map_or(0, |header| header.durable);
+        let mut end = self.follow(first, (u64::MAX, 0));
+        let mut called = self.record(end.last, &end).map_or(0, |(header, _)| header.durable);
         end = self.survey(end, &mut called, &mut seen);
-        let (durable, last) = (known.max(start).max(called), end.last);
-        let mut not_arrived = None;
+        let (mut proven, last) = ((known.0.max(start).max(called), known.1), (end.last, end.bytes));
+        let (mut told, mut not_arrived) = ((0, 0), None);
         // Without what freed them, slots count that did not.
-        while let Some((sequence, Written { block, slot, .. })) = self.not_arrived(durable, end.last, volumes)
+        while let Some((limit, before, Written { block, slot, .. })) = self.not_arrived(proven, &end, volumes)
         {
-            not_arrived = Some(Finding::NotArrived { sequence, block, slot });
-            end = self.follow(first, sequence - 1);
+            not_arrived = Some(Finding::NotArrived { sequence: limit.0, block, slot });
+            if before > 0 {
+                told = (limit.0, before);
+                proven = (limit.0 - 1, before);
+            }
+            end = self.follow(first, limit);
         }
-        if end.last < last {
+        if (end.last, end.bytes) < last {
             seen = Findings::default();
             end = self.survey(end, &mut called, &mut seen);
         }
+        end.durable = end.durable.max(told.0);
+        // It was in its place, or another draft of it was durable.
+        end.is_cut = end.is_draft() && (proven.0 >= end.last || (end.last, end.bytes) < told);
         not_arrived.into_iter().for_each(|finding| seen.push(finding));
         findings.absorb(seen);
         end
     }
 
-    /// Go on from here as long as each record follows its predecessor, not further than `limit`.
-    fn follow(&mut self, mut end: End, limit: u64) -> End {
-        while let Some(header) = self.after(end.last)
-            && header.session >= end.session_max
-            && header.sequence <= limit
+    /// Go on from here as long as each record follows its predecessor, not further than `limit`. Nothing follows a draft: what was made after it was made after the record was in its place,
+    /// or with it.
+    fn follow(&mut self, mut end: End, limit: Limit) -> End {
+        while !end.is_draft()
+            && let Some((header, bytes)) = self.after(&end, limit)
         {
             (end.last, end.session_max) = (header.sequence, header.session);
+            end.follower = header.session + u64::from(header.draft == PUT);
+            (end.at, end.bytes) = (header.place(&self.layout), bytes);
             if end.whole + 1 == end.last || self.skips_holes {
                 (end.whole, end.tail) = (end.last, header.tail);
             }
@@ -149,17 +225,25 @@ impl<'m, M: Medium> Ring<'m, M> {
         End { highest: end.last, durable: end.last, ..end }
     }
 
-    /// The first record from `durable` up to `last` of which data are missing, with what is missing.
+    /// The first entry behind what is `proven` to have been durable of which the data are missing: where it is, how many bytes of the record's entries were durable, and what is missing. Proven
+    /// are all records up to the first number, and so many bytes of the entries of the next one.
     ///
     /// A slot that is freed or cleaned after such a record may be in use for other data already, if that was durable: then the record was, too, and its
     /// data are of no use.
-    fn not_arrived(&mut self, durable: u64, last: u64, volumes: &VolumeTable) -> Option<(u64, Written)> {
+    fn not_arrived(
+        &mut self,
+        proven: Limit,
+        end: &End,
+        volumes: &VolumeTable,
+    ) -> Option<(Limit, usize, Written)> {
         if self.trusts_data {
             return None;
         }
         let (mut over, mut found) = (BTreeSet::new(), None);
-        for sequence in (durable + 1..=last).rev() {
-            for entry in self.entries(sequence).into_iter().rev() {
+        for sequence in (proven.0 + 1..=end.last).rev() {
+            let (entries, before) = self.entries(sequence, end);
+            let before = if sequence == proven.0 + 1 { before.max(proven.1) } else { before };
+            for (entry, start) in entries.into_iter().rev() {
                 let (slot, old) = match entry {
                     Entry::Write { slot, old, .. } | Entry::Map { slot, old, .. } => (slot, old),
                     Entry::Free { slot } | Entry::Clean { slot } => (slot, None),
@@ -167,11 +251,11 @@ impl<'m, M: Medium> Ring<'m, M> {
                 };
                 let is_over = !over.insert(slot);
                 over.extend(old);
-                if let (Entry::Write { block, crc, .. }, false) = (entry, is_over) {
+                if let (Entry::Write { block, crc, .. }, false) = (entry, is_over || start < before) {
                     let written = Written { block, slot, crc };
                     // What nobody can tell of is found wrong later.
                     if written.is_there(self.medium, &self.superblock, volumes) == Some(false) {
-                        found = Some((sequence, written));
+                        found = Some(((sequence, start), before, written));
                     }
                 }
             }
@@ -179,18 +263,17 @@ impl<'m, M: Medium> Ring<'m, M> {
         found
     }
 
-    /// The entries of a record, if it is there.
-    fn entries(&mut self, sequence: u64) -> Vec<Entry> {
-        match self.sector(sequence) {
-            Sector::Record(header, entries) if header.sequence == sequence => entries.iter().collect(),
-            _ => Vec::new(),
-        }
+    /// The entries of a record, if it is there, with the bytes before each; and how many of these were durable when it was made.
+    fn entries(&mut self, sequence: u64, end: &End) -> (Vec<(Entry, usize)>, usize) {
+        let found = self.record(sequence, end);
+        found.map_or((Vec::new(), 0), |(header, entries)| (entries.places().collect(), header.before.into()))
     }
 
-    /// The record that follows this one.
-    fn after(&mut self, last: u64) -> Option<Header> {
+    /// The record that follows.
+    fn after(&mut self, end: &End, limit: Limit) -> Option<(Header, usize)> {
         let reach = if self.skips_holes { 4 } else { 1 };
-        (last + 1..=last + reach).find_map(|sequence| self.header(sequence))
+        let (last, session) = (end.last, end.follower);
+        (last + 1..=last + reach).find_map(|sequence| self.fullest(sequence, session, limit))
     }
 
     /// The last whole record before a lost one.
@@ -216,16 +299,24 @@ impl<'m, M: Medium> Ring<'m, M> {
 
     /// Look at all that is not replayed: what lies behind the end may say that there was more, and which record was durable (`called`).
     fn survey(&mut self, mut end: End, called: &mut u64, findings: &mut Findings) -> End {
-        let records = self.layout.records();
-        let live = end.tail..=end.last;
-        let last = end.last;
+        let layout = self.layout;
+        let (records, last) = (layout.records(), end.last);
+        // In the place of a record of which there is but a draft nothing is missed.
+        let live = end.tail..last + u64::from(!end.is_draft());
         for sequence in last + 1..=last + records {
             match self.sector(sequence) {
                 Sector::Blank => {}
                 // Where a live record belongs: replay tells.
                 Sector::Broken if live.contains(&(sequence.saturating_sub(records))) => {}
-                Sector::Broken => findings
-                    .push(Finding::Sector { sector: sequence % records, at_end: sequence == last + 1 }),
+                Sector::Broken => {
+                    // The last record, if there is but a draft of it, or the next one, or drafts of them.
+                    let drafts =
+                        (1..=DRAFTS).flat_map(|draft| [last, last + 1].map(|of| place(&layout, of, draft)));
+                    let at_end = sequence == last + 1
+                        || sequence == last + records
+                        || drafts.into_iter().any(|at| at == sequence);
+                    findings.push(Finding::Sector { sector: sequence % records, at_end });
+                }
                 Sector::Record(header, _) => {
                     end.session_max = end.session_max.max(header.session);
                     end.highest = end.highest.max(header.sequence);

@@ -5,13 +5,13 @@ use super::images::{formatted, layout};
 use super::model::VOLUME;
 use crate::format::*;
 
-struct Rig {
-    disk: Disk,
-    session: Session,
+pub struct Rig {
+    pub disk: Disk,
+    pub session: Session,
 }
 
 impl Rig {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut disk = formatted(layout(64));
         let session = recover(&mut disk).unwrap().open().unwrap();
         session.superblock.store(&mut disk).unwrap();
@@ -19,7 +19,7 @@ impl Rig {
     }
 
     /// One commit, which is durable: block 5, with ones, in slot 0.
-    fn committed() -> Self {
+    pub fn committed() -> Self {
         let mut rig = Self::new();
         rig.data(0, 1);
         let entry = rig.entry(5, 0, 1, None);
@@ -29,32 +29,35 @@ impl Rig {
     }
 
     /// Its data are found to be damaged, not missing.
-    fn is_told_of_damage(&mut self) -> bool {
+    pub fn is_told_of_damage(&mut self) -> bool {
         let damaged = |finding: &Finding| matches!(finding, Finding::Data { slot: 0, dirty: true, .. });
         check(&mut self.disk, true).unwrap().iter().any(damaged)
     }
 
     /// The start of another session.
-    fn restart(&mut self) {
-        self.disk.flush().unwrap();
+    pub fn restart(&mut self) {
         self.session = recover(&mut self.disk).unwrap().open().unwrap();
+        if let Some(first) = &self.session.first {
+            self.disk.write(first.offset, &first.bytes).unwrap();
+        }
+        self.disk.flush().unwrap();
         self.session.superblock.store(&mut self.disk).unwrap();
     }
 
     /// What tells that a slot holds a block, with these data.
-    fn entry(&self, block: u64, slot: u32, data: u8, old: Option<u32>) -> Entry {
+    pub fn entry(&self, block: u64, slot: u32, data: u8, old: Option<u32>) -> Entry {
         let block = BlockId { volume: VOLUME, block };
         let crc = self.session.superblock.salt().block(block, &[data; 4096]);
         Entry::Write { block, epoch: Epoch::NONE, slot, crc, old }
     }
 
-    fn data(&mut self, slot: u32, data: u8) {
+    pub fn data(&mut self, slot: u32, data: u8) {
         let offset = self.session.superblock.layout.slot_offset(slot);
         self.disk.write(offset, &[data; 4096]).unwrap();
     }
 
     /// A record of its own for each.
-    fn records(&mut self, entries: &[Entry]) {
+    pub fn records(&mut self, entries: &[Entry]) {
         for &entry in entries {
             self.session.journal.push(entry).unwrap();
             let pieces = self.session.journal.seal();
@@ -62,14 +65,14 @@ impl Rig {
         }
     }
 
-    fn flush(&mut self) {
+    pub fn flush(&mut self) {
         let journal = &mut self.session.journal;
         self.disk.flush().unwrap();
         journal.flushed(journal.sealed());
     }
 
     /// Which block is in which slot, how bad what was found is, and which record does not count.
-    fn found(&mut self) -> (Vec<(u32, u64)>, Option<Severity>, Option<u64>) {
+    pub fn found(&mut self) -> (Vec<(u32, u64)>, Option<Severity>, Option<u64>) {
         let recovered = recover(&mut self.disk).unwrap();
         let blocks = recovered.blocks().map(|(slot, contents)| (slot, contents.block.block)).collect();
         let cut = recovered.findings().iter().find_map(|finding| match finding {
@@ -169,7 +172,7 @@ fn who_knows_what_was_durable_is_believed() {
     let mut rig = Rig::committed();
     rig.data(0, 9);
     let Superblock { uuid, session, .. } = rig.session.superblock;
-    let mark = |session, record| crate::SessionMark { uuid, session, record };
+    let mark = |session, record| crate::SessionMark { uuid, session, record, part: 0 };
     let mut next = |mark| recover_after(&mut rig.disk, mark).unwrap().next();
     assert_eq!((next(mark(session, 1)), next(mark(session, 0)), next(mark(session - 1, 1))), (2, 1, 1));
 }

@@ -26,7 +26,8 @@ fn overhead(sector_bytes: u32, per_flush: u64) -> f64 {
                 .expect("pages keep up");
             data += 4096;
         }
-        for piece in journal.seal() {
+        let pieces = if table.is_due(&journal) { journal.seal() } else { journal.draft() };
+        for piece in pieces {
             disk.write(piece.offset, &piece.bytes).unwrap();
         }
         let written = table.issued();
@@ -47,13 +48,14 @@ fn a_flush_every_32_overwrites_costs_less_than_two_percent() {
     assert!((1.6..1.7).contains(&percent), "{percent} %");
 }
 
-/// Less than a sector cannot be written: what helps is that flushes which wait at the same time share one.
+/// Less than a sector, 12.5 per cent of a block, cannot be written: what helps is that flushes which wait at the same time share one. The slot table costs little, for small
+/// commits share records.
 #[test]
 fn fewer_writes_for_each_flush_cost_more() {
-    for (per_flush, expected) in [(1, 26.3), (3, 8.76), (4, 6.57), (8, 3.28), (23, 1.14)] {
+    for (per_flush, expected) in [(1, 13.19), (2, 6.96), (3, 4.90), (4, 3.88), (8, 2.42), (23, 1.14)] {
         let percent = 100.0 * overhead(512, per_flush);
         assert!((percent - expected).abs() < 0.03 * expected, "{per_flush}: {percent} %");
     }
     let percent = 100.0 * overhead(4096, 32);
-    assert!((percent - 4.89).abs() < 0.1, "sectors of 4 KiB: {percent} %");
+    assert!((percent - 3.60).abs() < 0.1, "sectors of 4 KiB: {percent} %");
 }

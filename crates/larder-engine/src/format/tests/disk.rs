@@ -51,6 +51,11 @@ impl Disk {
         self.put_durable(start, bytes);
     }
 
+    /// True if nothing is in the device's own cache alone.
+    pub fn is_flushed(&self) -> bool {
+        self.unflushed.is_empty()
+    }
+
     /// The power goes: of each sector any write since the last flush may be the last that happened, and one of them
     /// was cut in the middle.
     pub fn crash(&mut self, rng: &mut Rng) {

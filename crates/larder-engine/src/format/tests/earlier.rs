@@ -1,7 +1,7 @@
 //! Caches of an earlier version: gone on with, whatever their journal says.
 
 use super::disk::Disk;
-use super::images::image;
+use super::images::live;
 use super::model::Model;
 use crate::format::bytes::put;
 use crate::format::checksum::{Kind, plain};
@@ -72,7 +72,9 @@ pub fn as_version_3(disk: &mut Disk) {
 proptest! {
     #[test]
     fn what_version_3_left_is_the_same_cache(seed: u64, clean_stop: bool) {
-        let mut disk = image(32, seed, clean_stop);
+        let mut model = Model::new(32);
+        model.earlier = true;
+        let mut disk = live(model, seed, clean_stop).disk;
         let now = recover(&mut disk).unwrap();
         as_version_3(&mut disk);
         let earlier = recover(&mut disk).unwrap();

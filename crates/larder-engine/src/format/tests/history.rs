@@ -33,6 +33,11 @@ fn the_ring_turns_many_times() {
                 model.step(24 + rng.below(2) as u8, rng.next_u64());
             }
         }
-        assert!(model.crashes > 10, "{} crashes", model.crashes);
+        assert!(
+            model.crashes > 10 && model.drafts > 200,
+            "{} crashes, {} drafts",
+            model.crashes,
+            model.drafts
+        );
     }
 }

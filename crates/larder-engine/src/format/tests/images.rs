@@ -13,8 +13,11 @@ pub fn image(records: u64, seed: u64, clean_stop: bool) -> Disk {
 
 /// The same with all that the model knows; left right after a commit, or stopped cleanly.
 pub fn lived(layout: Layout, seed: u64, clean_stop: bool) -> Model {
+    live(Model::of(layout), seed, clean_stop)
+}
+
+pub fn live(mut model: Model, seed: u64, clean_stop: bool) -> Model {
     let mut rng = Rng::new(seed);
-    let mut model = Model::of(layout);
     for _ in 0..400 {
         model.step(rng.below(23) as u8, rng.next_u64());
     }
@@ -26,7 +29,7 @@ pub fn lived(layout: Layout, seed: u64, clean_stop: bool) -> Model {
         model.commit();
     }
     if clean_stop {
-        model.commit();
+        model.commit_whole();
         model.stopped().store(&mut model.disk).unwrap();
     }
     model

@@ -3,6 +3,7 @@
 mod arrivals;
 mod cost;
 mod disk;
+mod drafts;
 mod earlier;
 mod flips;
 mod history;

@@ -87,7 +87,7 @@ fn marks_go_along_with_large_commits() {
 
 #[test]
 fn pages_come_in_turn_and_never_in_place_of_the_newest() {
-    let Session { mut journal, mut table, superblock } = session(64);
+    let Session { mut journal, mut table, superblock, .. } = session(64);
     let (mut bytes, mut copies, mut written) = (vec![0; PAGE_BYTES], BTreeMap::new(), 0);
     for _ in 0..640 {
         journal.push(Entry::Free { slot: 1 }).expect("pages keep up");
