@@ -27,6 +27,7 @@ WRITE = re.compile(r" Write id=\d+ offset=0x([0-9a-f]+) count=0x([0-9a-f]+) ")
 SCENES = {
     "flush-32": ("a flush after every 32", 32, 0, 32, 2),
     "flush-1-together": ("a flush after each, 32 writers at once", 32, 32, 1, 10),
+    "flush-1-few": ("a flush after each, four writers at once", 32, 4, 1, 10),
     "flush-1-alone": ("a flush after each, one writer alone", 32, 1, 1, None),
     "cleaned-32": ("a flush after every 32, a volume of four times the cache", 4 * CACHE_MIB, 0, 32, 2),
 }
