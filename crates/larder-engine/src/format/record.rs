@@ -69,7 +69,7 @@ pub struct Header {
     pub durable: u64,
     /// Bytes of its entries that were durable then, in a draft.
     pub before: u16,
-    /// 0 for a record in its place; in which of the two places of drafts this one is; or [`PUT`].
+    /// 0 for a record in its place; 1 or 2 for a draft, by the place that it is in; 3 for a draft that a start has put in its record's place.
     pub draft: u16,
 }
 
