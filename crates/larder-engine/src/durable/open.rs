@@ -167,9 +167,10 @@ impl Engine {
         }
     }
 
-    /// Write the next piece of the start, or serve guests.
+    /// What was written of the start is durable: write the next piece, or serve guests.
     pub(super) fn start_step(&mut self) {
         let Some(durable) = &mut self.durable else { return };
+        durable.journal.flushed(durable.journal.sealed());
         match durable.start.pop_front() {
             Some((piece, superblock)) => {
                 durable.next_superblock = superblock;

@@ -141,6 +141,12 @@ impl JournalWriter {
         }
     }
 
+    /// Of the last record there is but a draft, with so many bytes of entries. It is on its way to its place.
+    pub(super) fn goes_on_from_draft(&mut self, bytes: usize) {
+        self.durable = self.sealed() - 1;
+        self.draft_durable = bytes;
+    }
+
     /// Take an entry for the next record.
     pub fn push(&mut self, entry: Entry) -> Result<(), JournalError> {
         let records = self.pending_records.with(entry.bytes(), self.record_room());

@@ -45,6 +45,7 @@ impl<'r> Ledger<'r> {
             medium.write(first.offset, &first.bytes)?;
         }
         medium.flush()?;
+        self.session.journal.flushed(self.session.journal.sealed());
         store(medium, &self.session.superblock)?;
         self.recovered.settle().try_for_each(|entry| self.tell(medium, entry))?;
         Ok(self.commit(medium)?)

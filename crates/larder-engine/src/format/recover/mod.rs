@@ -133,7 +133,8 @@ pub struct Recovered {
 /// What writes to a cache from its start to its stop.
 #[derive(Debug)]
 pub struct Session {
-    /// To be written first of all: the last record in its place, where recovery has found but a draft of it.
+    /// To be written first of all: the last record in its place, where recovery has found but a draft of it. Until the journal is told that this is durable
+    /// ([`JournalWriter::flushed`]), it does not take it for that.
     pub first: Option<Piece>,
     /// To be written before anything else, between two flushes: the one before makes durable what recovery has read,
     /// which this superblock then calls durable.
@@ -338,9 +339,13 @@ impl Recovered {
             ..self.superblock.clone()
         };
         let (layout, salt) = (superblock.layout, superblock.salt());
+        let mut journal = JournalWriter::new(layout, salt, generation, (next, tail), self.marks.clone());
+        if self.draft.is_some() {
+            journal.goes_on_from_draft(self.end.bytes);
+        }
         Ok(Session {
             first: self.draft.clone(),
-            journal: JournalWriter::new(layout, salt, generation, (next, tail), self.marks.clone()),
+            journal,
             table: TableWriter::new(layout, salt, &self.pages, self.end.last),
             superblock,
         })

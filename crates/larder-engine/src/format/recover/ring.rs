@@ -133,14 +133,17 @@ impl<'m, M: Medium> Ring<'m, M> {
         }
     }
 
-    /// What there is of the record of this sequence, of a session that is no older: most of it, and rather in its place.
+    /// What there is of the record of this sequence, of a session that is no older: it, or the draft that has most of it.
     fn fullest(&mut self, sequence: u64, session: u64, limit: Limit) -> Option<(Header, usize)> {
         let layout = self.layout;
-        let places = (0..=DRAFTS).rev().map(|draft| place(&layout, sequence, draft));
-        let versions = places.filter_map(|at| self.version(sequence, at));
         let counts =
             |(header, bytes): &(Header, usize)| header.session >= session && (sequence, *bytes) <= limit;
-        versions.filter(counts).max_by_key(|&(_, bytes)| bytes)
+        // Drafts lie elsewhere: they are looked at only where they are needed.
+        self.version(sequence, sequence).filter(counts).or_else(|| {
+            let places = (1..=DRAFTS).map(|draft| place(&layout, sequence, draft));
+            let drafts = places.filter_map(|at| self.version(sequence, at));
+            drafts.filter(counts).max_by_key(|&(_, bytes)| bytes)
+        })
     }
 
     /// Find the last record that counts. All up to `newest`, which some page includes, were durable, and so were
