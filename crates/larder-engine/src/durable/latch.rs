@@ -40,6 +40,7 @@ impl Engine {
             needs_check: true,
             clean_stop: false,
             next: durable.journal.durable() + 1,
+            part: durable.journal.draft_durable() as u32,
             tail: durable.journal.durable_tail(),
             ..durable.successor()
         };

@@ -70,6 +70,8 @@ pub struct JournalWriter {
     draft: Option<Draft>,
     /// Bytes of entries that are durable in a draft of the record after `durable`.
     draft_durable: usize,
+    /// The last record of which there were drafts, until it is durable in its place.
+    drafted: Option<u64>,
     /// A planted bug.
     pub(crate) drafts_in_one_place: bool,
     /// The last one that the newest record calls so.
@@ -127,6 +129,7 @@ impl JournalWriter {
             durable: next - 1,
             draft: None,
             draft_durable: 0,
+            drafted: None,
             drafts_in_one_place: false,
             called_durable: next - 1,
             with_data: 0,
@@ -205,6 +208,7 @@ impl JournalWriter {
         let mut pieces = Vec::new();
         self.record(making, &mut all, &mut pieces);
         self.draft = Some(Draft { entries: all, bytes: before + bytes, draft });
+        self.drafted = Some(self.sealed());
         pieces
     }
 
@@ -275,6 +279,7 @@ impl JournalWriter {
             }
             _ => {}
         }
+        self.drafted.take_if(|drafted| *drafted <= self.durable);
         while let Some((_, tail)) = self.tails.pop_front_if(|named| named.0 <= through) {
             self.tail_durable = tail;
         }
@@ -339,10 +344,10 @@ impl JournalWriter {
         (self.reserve() as usize / 2 * marks_in(self.record_room())).min(MARKS_MAX)
     }
 
-    /// Records that may be made, with the reserve: the record before the tail is the last to be overwritten. While there are but drafts of a record, they are not reached, nor by
-    /// marks.
+    /// Records that may be made, with the reserve: the record before the tail is the last to be overwritten. Drafts are not reached, nor by marks, until their record is durable in its
+    /// place.
     fn room(&self) -> u64 {
-        let drafts = self.draft.as_ref().map(|_| place(&self.layout, self.sealed(), 1) - self.next);
+        let drafts = self.drafted.map(|record| place(&self.layout, record, 1).saturating_sub(self.next));
         let room = drafts.map_or(u64::MAX, |records| records + self.reserve() / 2 - 1);
         room.min(self.ring_room())
     }

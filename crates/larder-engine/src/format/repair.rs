@@ -65,6 +65,7 @@ pub fn repair(medium: &mut impl MediumMut) -> Result<Repaired, RecoverError> {
         may_hold_dirty: recovered.blocks().any(|(_, contents)| contents.dirty),
         needs_check: false,
         next: upto + 1,
+        part: 0,
         tail: upto + 1,
         volumes_generation: volumes.generation,
         ..recovered.superblock().clone()

@@ -16,6 +16,7 @@
 //! | 120..128 | next: every record before this sequence was durable when this was written |
 //! | 128..136 | tail: the sequence from which to replay if no later record exists |
 //! | 136..144 | generation of the volume table when this was written |
+//! | 144..148 | part: so many bytes of entries of the record `next` were durable, in a draft |
 //! | 4092..4096 | CRC-32C of what is before, without salt |
 //!
 //! Magic, version and checksum lie where format 1 had them: each version knows the other's and leaves it alone.
@@ -23,6 +24,7 @@
 use super::bytes::{array, is_blank, put, u32_at, u64_at};
 use super::checksum::{Salt, Uuid, plain};
 use super::layout::{Layout, Shape};
+use super::record::record_room;
 use super::{MediumError, MediumMut, SEQUENCE_MAX};
 
 /// Bytes of one copy.
@@ -66,6 +68,8 @@ pub struct Superblock {
     pub session: u64,
     /// Every record before this was durable; those from this one on are of this session or a later one.
     pub next: u64,
+    /// Of that one so many bytes of entries were durable, in a draft; said where a session was given up.
+    pub part: u32,
     /// Where replay begins if there is no record from `next` on.
     pub tail: u64,
     /// The volume table's generation: an older one is not the cache's.
@@ -115,6 +119,7 @@ impl Superblock {
             needs_check: false,
             session: 1,
             next: 1,
+            part: 0,
             tail: 1,
             volumes_generation: 0,
         }
@@ -148,7 +153,7 @@ impl Superblock {
         put(&mut page, 24, self.uuid.0);
         let words = [(8, VERSION), (12, shape.block_bytes), (16, shape.slots), (20, shape.sector_bytes)];
         let more = [(48, self.flags()), (52, shape.volume_table_bytes), (104, self.region_blocks)];
-        for (at, value) in words.into_iter().chain(more) {
+        for (at, value) in words.into_iter().chain(more).chain([(144, self.part)]) {
             put(&mut page, at, value.to_le_bytes());
         }
         let longs = [(40, self.generation), (56, shape.records), (112, self.session), (120, self.next)];
@@ -207,6 +212,7 @@ impl Superblock {
             needs_check: flags & NEEDS_CHECK != 0,
             session: u64_at(page, 112),
             next: u64_at(page, 120),
+            part: u32_at(page, 144),
             tail: u64_at(page, 128),
             volumes_generation: u64_at(page, 136),
         };
@@ -215,7 +221,9 @@ impl Superblock {
 
     fn check_numbers(self, flags: u32) -> Result<Self, Unusable> {
         let known_flags = flags & !(CLEAN | DIRTY | NEEDS_CHECK) == 0;
-        let sequences = Layout::is_sequence(self.next) && (1..=self.next).contains(&self.tail);
+        let sequences = Layout::is_sequence(self.next)
+            && (1..=self.next).contains(&self.tail)
+            && self.part as usize <= record_room(self.layout.shape().sector_bytes);
         let sessions = (1..=self.generation).contains(&self.session) && self.generation < SEQUENCE_MAX;
         let volumes = self.volumes_generation < SEQUENCE_MAX;
         match (known_flags, self.region_blocks.is_power_of_two(), sequences, sessions && volumes) {

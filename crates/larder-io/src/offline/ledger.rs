@@ -12,6 +12,8 @@ use super::WriteBackError;
 pub(super) struct Ledger<'r> {
     recovered: &'r Recovered,
     session: Session,
+    /// Its superblock is durable.
+    begun: bool,
     cleaned: Told,
     freed: Told,
     page: Vec<u8>,
@@ -36,7 +38,7 @@ impl<'r> Ledger<'r> {
         let words = recovered.superblock().layout.slots().div_ceil(64);
         let (cleaned, freed) = (Told(vec![0; words as usize]), Told(vec![0; words as usize]));
         let session = recovered.open()?;
-        Ok(Self { recovered, session, cleaned, freed, page: vec![0; PAGE_BYTES] })
+        Ok(Self { recovered, session, begun: false, cleaned, freed, page: vec![0; PAGE_BYTES] })
     }
 
     /// Begin: afterwards all that was recovered is durable, and blocks that cannot be used are gone.
@@ -47,6 +49,7 @@ impl<'r> Ledger<'r> {
         medium.flush()?;
         self.session.journal.flushed(self.session.journal.sealed());
         store(medium, &self.session.superblock)?;
+        self.begun = true;
         self.recovered.settle().try_for_each(|entry| self.tell(medium, entry))?;
         Ok(self.commit(medium)?)
     }
@@ -134,9 +137,17 @@ impl<'r> Ledger<'r> {
 
     /// The device has failed to write metadata: nothing more is written but that a check is needed, as far as that can be.
     pub fn latch(&self, medium: &mut impl MediumMut) {
-        let last = self.session.superblock.successor();
+        let Session { superblock, journal, .. } = &self.session;
+        let last = match self.begun {
+            true => superblock.successor(),
+            // Nothing is of this session yet.
+            false => Superblock { generation: superblock.generation, ..self.recovered.superblock().clone() },
+        };
+        let (next, part, tail) =
+            (journal.durable() + 1, journal.draft_durable() as u32, journal.durable_tail());
+        let last = Superblock { needs_check: true, clean_stop: false, next, part, tail, ..last };
         // What has failed already is what is told.
-        let _ = store(medium, &Superblock { needs_check: true, ..last });
+        let _ = store(medium, &last);
     }
 }
 

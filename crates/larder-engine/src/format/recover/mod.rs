@@ -334,6 +334,7 @@ impl Recovered {
             session: generation,
             clean_stop: false,
             next,
+            part: 0,
             tail,
             volumes_generation,
             ..self.superblock.clone()

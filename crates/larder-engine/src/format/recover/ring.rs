@@ -57,8 +57,24 @@ pub(super) struct End {
     pub durable: u64,
 }
 
-/// How much of the journal may count: all records before this one, and of this one what has no more bytes of entries.
-type Limit = (u64, usize);
+/// A place in the journal: so many bytes of the entries of this record.
+type At = (u64, usize);
+
+/// How much of the journal may count: all records before this place, and of its record no more, by no older session. (That began where no older one had that record.)
+#[derive(Clone, Copy)]
+struct Limit {
+    at: At,
+    session: u64,
+}
+
+/// Data that are missing.
+struct Missing {
+    /// The entry that tells of them.
+    limit: Limit,
+    /// Bytes of entries of its record that were durable.
+    before: usize,
+    written: Written,
+}
 
 impl End {
     /// True if the last record is not in its place.
@@ -133,17 +149,30 @@ impl<'m, M: Medium> Ring<'m, M> {
         }
     }
 
-    /// What there is of the record of this sequence, of a session that is no older: it, or the draft that has most of it.
+    /// What there is of the record of this sequence, of a session that is no older: of the newest of these the most, and rather in its place.
     fn fullest(&mut self, sequence: u64, session: u64, limit: Limit) -> Option<(Header, usize)> {
         let layout = self.layout;
-        let counts =
-            |(header, bytes): &(Header, usize)| header.session >= session && (sequence, *bytes) <= limit;
-        // Drafts lie elsewhere: they are looked at only where they are needed.
-        self.version(sequence, sequence).filter(counts).or_else(|| {
-            let places = (1..=DRAFTS).map(|draft| place(&layout, sequence, draft));
-            let drafts = places.filter_map(|at| self.version(sequence, at));
-            drafts.filter(counts).max_by_key(|&(_, bytes)| bytes)
-        })
+        let drafts = (1..=DRAFTS).map(|draft| place(&layout, sequence, draft));
+        let mut versions: Vec<_> = drafts.filter_map(|at| self.draft(sequence, at)).collect();
+        versions.extend(self.version(sequence, sequence));
+        let counts = |(header, bytes): &(Header, usize)| {
+            let fits = sequence < limit.at.0 || header.session >= limit.session;
+            header.session >= session && fits && (sequence, *bytes) <= limit.at
+        };
+        versions.into_iter().filter(counts).max_by_key(|&(header, bytes)| (header.session, bytes))
+    }
+
+    /// A draft of this record. It lies far from what is read ahead: that stays.
+    fn draft(&mut self, sequence: u64, at: u64) -> Option<(Header, usize)> {
+        let (layout, mut sector) = (self.layout, vec![0; self.layout.sector_bytes()]);
+        let bytes = sector.len();
+        read_units(self.medium, layout.record_offset(at), &mut sector, bytes);
+        match record::inspect(&sector, self.salt, &layout, at) {
+            Sector::Record(header, entries) if (header.sequence, header.place(&layout)) == (sequence, at) => {
+                Some((header, entries.bytes()))
+            }
+            _ => None,
+        }
     }
 
     /// Find the last record that counts. All up to `newest`, which some page includes, were durable, and so were
@@ -154,7 +183,7 @@ impl<'m, M: Medium> Ring<'m, M> {
     pub fn find_end(
         &mut self,
         newest: u64,
-        known: Limit,
+        known: At,
         volumes: &VolumeTable,
         findings: &mut Findings,
     ) -> End {
@@ -172,11 +201,12 @@ impl<'m, M: Medium> Ring<'m, M> {
             // Nothing at all is left of it.
             whole = start.saturating_sub(1);
         }
+        let there = self.version(start, start);
         let first = End {
             last: start,
             at: start,
-            bytes: self.version(start, start).map_or(0, |(_, bytes)| bytes),
-            follower: session,
+            bytes: there.map_or(0, |(_, bytes)| bytes),
+            follower: there.map_or(session, |(header, _)| session.max(follower(&header))),
             is_cut: false,
             whole,
             tail,
@@ -185,18 +215,20 @@ impl<'m, M: Medium> Ring<'m, M> {
             durable: start,
         };
         let mut seen = Findings::default();
-        let mut end = self.follow(first, (u64::MAX, 0));
+        let mut end = self.follow(first, Limit { at: (u64::MAX, 0), session: 0 });
         let mut called = self.record(end.last, &end).map_or(0, |(header, _)| header.durable);
         end = self.survey(end, &mut called, &mut seen);
-        let (mut proven, last) = ((known.0.max(start).max(called), known.1), (end.last, end.bytes));
-        let (mut told, mut not_arrived) = ((0, 0), None);
+        let (next, part) = (self.superblock.next, self.superblock.part as usize);
+        let mut proven = known.max((next - 1, part)).max((start.max(called), 0));
+        let mut told = if part > 0 { (next, part) } else { (0, 0) };
+        let (last, mut not_arrived) = ((end.last, end.bytes), None);
         // Without what freed them, slots count that did not.
-        while let Some((limit, before, Written { block, slot, .. })) = self.not_arrived(proven, &end, volumes)
-        {
-            not_arrived = Some(Finding::NotArrived { sequence: limit.0, block, slot });
+        while let Some(Missing { limit, before, written }) = self.not_arrived(proven, &end, volumes) {
+            let Written { block, slot, .. } = written;
+            not_arrived = Some(Finding::NotArrived { sequence: limit.at.0, block, slot });
             if before > 0 {
-                told = (limit.0, before);
-                proven = (limit.0 - 1, before);
+                told = told.max((limit.at.0, before));
+                proven = (limit.at.0 - 1, before);
             }
             end = self.follow(first, limit);
         }
@@ -206,7 +238,7 @@ impl<'m, M: Medium> Ring<'m, M> {
         }
         end.durable = end.durable.max(told.0);
         // It was in its place, or another draft of it was durable.
-        end.is_cut = end.is_draft() && (proven.0 >= end.last || (end.last, end.bytes) < told);
+        end.is_cut = end.is_draft() && proven.0 >= end.last || end.last == told.0 && end.bytes < told.1;
         not_arrived.into_iter().for_each(|finding| seen.push(finding));
         findings.absorb(seen);
         end
@@ -219,7 +251,7 @@ impl<'m, M: Medium> Ring<'m, M> {
             && let Some((header, bytes)) = self.after(&end, limit)
         {
             (end.last, end.session_max) = (header.sequence, header.session);
-            end.follower = header.session + u64::from(header.draft == PUT);
+            end.follower = follower(&header);
             (end.at, end.bytes) = (header.place(&self.layout), bytes);
             if end.whole + 1 == end.last || self.skips_holes {
                 (end.whole, end.tail) = (end.last, header.tail);
@@ -228,23 +260,19 @@ impl<'m, M: Medium> Ring<'m, M> {
         End { highest: end.last, durable: end.last, ..end }
     }
 
-    /// The first entry behind what is `proven` to have been durable of which the data are missing: where it is, how many bytes of the record's entries were durable, and what is missing. Proven
-    /// are all records up to the first number, and so many bytes of the entries of the next one.
+    /// The first entry behind what is `proven` to have been durable of which the data are missing. Proven are all records up to the first number, and so many bytes of the entries of the
+    /// next one.
     ///
     /// A slot that is freed or cleaned after such a record may be in use for other data already, if that was durable: then the record was, too, and its
     /// data are of no use.
-    fn not_arrived(
-        &mut self,
-        proven: Limit,
-        end: &End,
-        volumes: &VolumeTable,
-    ) -> Option<(Limit, usize, Written)> {
+    fn not_arrived(&mut self, proven: At, end: &End, volumes: &VolumeTable) -> Option<Missing> {
         if self.trusts_data {
             return None;
         }
         let (mut over, mut found) = (BTreeSet::new(), None);
         for sequence in (proven.0 + 1..=end.last).rev() {
-            let (entries, before) = self.entries(sequence, end);
+            let Some((header, entries)) = self.record(sequence, end) else { continue };
+            let (entries, before): (Vec<_>, _) = (entries.places().collect(), usize::from(header.before));
             let before = if sequence == proven.0 + 1 { before.max(proven.1) } else { before };
             for (entry, start) in entries.into_iter().rev() {
                 let (slot, old) = match entry {
@@ -258,18 +286,13 @@ impl<'m, M: Medium> Ring<'m, M> {
                     let written = Written { block, slot, crc };
                     // What nobody can tell of is found wrong later.
                     if written.is_there(self.medium, &self.superblock, volumes) == Some(false) {
-                        found = Some(((sequence, start), before, written));
+                        let limit = Limit { at: (sequence, start), session: header.session };
+                        found = Some(Missing { limit, before, written });
                     }
                 }
             }
         }
         found
-    }
-
-    /// The entries of a record, if it is there, with the bytes before each; and how many of these were durable when it was made.
-    fn entries(&mut self, sequence: u64, end: &End) -> (Vec<(Entry, usize)>, usize) {
-        let found = self.record(sequence, end);
-        found.map_or((Vec::new(), 0), |(header, entries)| (entries.places().collect(), header.before.into()))
     }
 
     /// The record that follows.
@@ -332,4 +355,9 @@ impl<'m, M: Medium> Ring<'m, M> {
         }
         end
     }
+}
+
+/// The oldest session of which a record may follow this one.
+fn follower(header: &Header) -> u64 {
+    header.session + u64::from(header.draft == PUT)
 }

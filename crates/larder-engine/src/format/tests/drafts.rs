@@ -108,7 +108,10 @@ fn entries_are_refused_that_would_reach_a_draft() {
     while rig.session.journal.push(Entry::Free { slot: slots.next().unwrap() }).is_ok() {}
     let places = rig.seal();
     assert!(places.len() > 1 && places.iter().all(|place| (1..FIRST).contains(place)), "{places:?}");
-    assert!(rig.session.journal.push(Entry::Free { slot: 0 }).is_ok(), "there are no drafts any more");
+    let free = Entry::Free { slot: 0 };
+    assert!(rig.session.journal.push(free).is_err(), "the record is not durable in its place");
+    rig.flush();
+    assert!(rig.session.journal.push(free).is_ok(), "the draft is not needed any more");
 }
 
 #[test]
@@ -189,6 +192,52 @@ fn nothing_follows_a_draft_that_a_start_has_put_in_its_place() {
     rig.restart();
     rig.commit(8, 3);
     assert_eq!(rig.blocks(), (vec![5, 8], None));
+}
+
+/// A superblock of the session before says less than the newest, but nothing false.
+#[test]
+fn drafts_count_though_their_session_is_not_told() {
+    let mut rig = Rig::new();
+    rig.commit(5, 0);
+    rig.seal();
+    rig.flush();
+    // Larger than what the next session writes; and not all of it is there.
+    let more: Vec<Entry> = (10..18).map(|block| rig.entry(block, block as u32, 1, None)).collect();
+    more.iter().for_each(|&entry| rig.session.journal.push(entry).unwrap());
+    assert_eq!(rig.seal(), [2]);
+    rig.restart();
+    rig.commit(6, 1);
+    rig.commit(7, 2);
+    assert_eq!(rig.blocks(), (vec![5, 6, 7], None));
+    let mut cut = Rig { disk: rig.disk.clone(), ..Rig::new() };
+    let newest = rig.session.superblock.offset() as usize;
+    rig.disk.replace(newest, &[0; 4096]);
+    assert_eq!(rig.blocks(), (vec![5, 6, 7], Some(Severity::Note)));
+    // Nor does what is missing of it bring back anything older.
+    cut.disk.replace(newest, &[0; 4096]);
+    cut.data(1, 9);
+    cut.data(2, 9);
+    cut.damage(1 + SECOND);
+    assert_eq!(cut.blocks(), (vec![5], Some(Severity::Note)));
+}
+
+/// A device that was given up is trusted with what was durable, in a draft as well.
+#[test]
+fn a_superblock_may_say_how_much_of_a_draft_was_durable() {
+    let mut rig = Rig::new();
+    rig.commit(5, 0);
+    rig.commit(6, 1);
+    let journal = &rig.session.journal;
+    let (next, part) = (journal.durable() + 1, journal.draft_durable() as u32);
+    let told = Superblock { next, part, needs_check: true, ..rig.session.superblock.successor() };
+    told.store(&mut rig.disk).unwrap();
+    rig.data(1, 9);
+    let recovered = recover(&mut rig.disk).unwrap();
+    assert_eq!((recovered.blocks().count(), recovered.findings()), (2, &[Finding::NeedsCheck][..]));
+    rig.damage(SECOND);
+    let recovered = recover(&mut rig.disk).unwrap();
+    let lost = |finding: &Finding| matches!(finding, Finding::RecordLost { sequence: 1, .. });
+    assert!(recovered.blocks().count() == 1 && recovered.findings().iter().any(lost));
 }
 
 #[test]
