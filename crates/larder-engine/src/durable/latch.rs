@@ -36,14 +36,9 @@ impl Engine {
         durable.ripe.clear();
         durable.pages.clear();
         // What has become durable is not to be doubted, whatever the device does to it from now on.
-        let superblock = Superblock {
-            needs_check: true,
-            clean_stop: false,
-            next: durable.journal.durable() + 1,
-            part: durable.journal.draft_durable() as u32,
-            tail: durable.journal.durable_tail(),
-            ..durable.successor()
-        };
+        let (next, part, tail) = durable.durable_end();
+        let superblock =
+            Superblock { needs_check: true, clean_stop: false, next, part, tail, ..durable.successor() };
         let piece = superblock_piece(&superblock);
         durable.next_superblock = Some(superblock);
         self.give_cache_up();

@@ -240,9 +240,20 @@ impl Durable {
 
     /// What is durable of this session.
     pub(crate) fn mark(&self) -> crate::SessionMark {
+        let (next, part, _) = self.durable_end();
         let Superblock { uuid, session, .. } = self.superblock;
-        let (record, part) = (self.journal.durable(), self.journal.draft_durable() as u32);
-        crate::SessionMark { uuid, session, record, part }
+        crate::SessionMark { uuid, session, record: next - 1, part }
+    }
+
+    /// Every record before the first number is durable, and so many bytes of the entries of that one, in a draft; and where replay has to begin. What recovery has
+    /// read may not be durable before the session's superblock is: until then the one before tells.
+    fn durable_end(&self) -> (u64, u32, u64) {
+        let Superblock { session, next, part, tail, .. } = self.superblock;
+        let journal = &self.journal;
+        match session == journal.session() {
+            true => (journal.durable() + 1, journal.draft_durable() as u32, journal.durable_tail()),
+            false => (next, part, tail),
+        }
     }
 
     /// True while the journal does not durably say that a volume's blocks are clean which are called so.

@@ -170,7 +170,6 @@ impl Engine {
     /// What was written of the start is durable: write the next piece, or serve guests.
     pub(super) fn start_step(&mut self) {
         let Some(durable) = &mut self.durable else { return };
-        durable.journal.flushed(durable.journal.sealed());
         match durable.start.pop_front() {
             Some((piece, superblock)) => {
                 durable.next_superblock = superblock;

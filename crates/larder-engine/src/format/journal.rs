@@ -144,12 +144,6 @@ impl JournalWriter {
         }
     }
 
-    /// Of the last record there is but a draft, with so many bytes of entries. It is on its way to its place.
-    pub(super) fn goes_on_from_draft(&mut self, bytes: usize) {
-        self.durable = self.sealed() - 1;
-        self.draft_durable = bytes;
-    }
-
     /// Take an entry for the next record.
     pub fn push(&mut self, entry: Entry) -> Result<(), JournalError> {
         let records = self.pending_records.with(entry.bytes(), self.record_room());
@@ -289,6 +283,11 @@ impl JournalWriter {
     pub fn checkpointed(&mut self, tail: u64) {
         debug_assert!(tail <= self.next, "pages include what was written");
         self.page_tail = self.page_tail.max(tail);
+    }
+
+    /// The session whose records it makes.
+    pub fn session(&self) -> u64 {
+        self.session
     }
 
     /// The last record made, or of which there is a draft.

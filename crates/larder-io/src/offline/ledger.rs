@@ -47,7 +47,6 @@ impl<'r> Ledger<'r> {
             medium.write(first.offset, &first.bytes)?;
         }
         medium.flush()?;
-        self.session.journal.flushed(self.session.journal.sealed());
         store(medium, &self.session.superblock)?;
         self.begun = true;
         self.recovered.settle().try_for_each(|entry| self.tell(medium, entry))?;
@@ -138,16 +137,14 @@ impl<'r> Ledger<'r> {
     /// The device has failed to write metadata: nothing more is written but that a check is needed, as far as that can be.
     pub fn latch(&self, medium: &mut impl MediumMut) {
         let Session { superblock, journal, .. } = &self.session;
+        let (next, tail) = (journal.durable() + 1, journal.durable_tail());
         let last = match self.begun {
-            true => superblock.successor(),
-            // Nothing is of this session yet.
+            true => Superblock { next, tail, ..superblock.successor() },
+            // Nothing is of this session, and what was recovered may not be durable.
             false => Superblock { generation: superblock.generation, ..self.recovered.superblock().clone() },
         };
-        let (next, part, tail) =
-            (journal.durable() + 1, journal.draft_durable() as u32, journal.durable_tail());
-        let last = Superblock { needs_check: true, clean_stop: false, next, part, tail, ..last };
         // What has failed already is what is told.
-        let _ = store(medium, &last);
+        let _ = store(medium, &Superblock { needs_check: true, clean_stop: false, ..last });
     }
 }
 

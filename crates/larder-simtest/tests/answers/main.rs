@@ -199,6 +199,40 @@ fn an_error_in_metadata_ends_the_cache_and_not_the_service() {
     }
 }
 
+/// What guests were told is durable is not taken for a torn commit, whatever becomes of it later: the superblock that ends the session says so, of the last draft as well.
+#[test]
+fn what_was_durable_when_metadata_failed_is_not_doubted() {
+    for kind in [FaultKind::Write, FaultKind::Flush] {
+        let mut plan = plan(100);
+        plan.tenants[0].policy = WritePolicy::WriteBack;
+        let mut world = World::new(plan);
+        let submit = |world: &mut World, request| {
+            world.submit(request);
+            world.settle();
+        };
+        for block in 0..3 {
+            submit(&mut world, ask::write(VOLUME, block * BLOCK, BLOCK));
+            submit(&mut world, ask::flush(VOLUME));
+        }
+        let draft = world.recovered();
+        assert!(draft.open().unwrap().first.is_some());
+        submit(&mut world, ask::write(VOLUME, 3 * BLOCK, BLOCK));
+        world.excuse_metadata();
+        world.excuse_cache();
+        world.host().cache().fail_next(kind, 1);
+        submit(&mut world, ask::flush(VOLUME));
+        assert!(world.host().engine().cache_failed());
+        let superblock = world.recovered().superblock().clone();
+        assert!(superblock.needs_check && superblock.part > 0);
+        assert_eq!(superblock.next, draft.next() - 1);
+        for (slot, _) in draft.blocks() {
+            world.host().cache().content_mut().write(superblock.layout.slot_offset(slot), &[9; 512]);
+        }
+        let dirty = world.recovered().blocks().filter(|(_, contents)| contents.dirty).count();
+        assert!(dirty >= 3, "{kind:?}: {dirty}");
+    }
+}
+
 /// What another volume has left is freed: while it is not here, anyone may write to its backing.
 #[test]
 fn a_volume_of_another_size_is_another_volume() {

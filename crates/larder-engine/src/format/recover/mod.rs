@@ -133,8 +133,8 @@ pub struct Recovered {
 /// What writes to a cache from its start to its stop.
 #[derive(Debug)]
 pub struct Session {
-    /// To be written first of all: the last record in its place, where recovery has found but a draft of it. Until the journal is told that this is durable
-    /// ([`JournalWriter::flushed`]), it does not take it for that.
+    /// To be written first of all: the last record in its place, where recovery has found but a draft of it. Until `superblock` is durable, the one that was
+    /// recovered says what is.
     pub first: Option<Piece>,
     /// To be written before anything else, between two flushes: the one before makes durable what recovery has read,
     /// which this superblock then calls durable.
@@ -276,10 +276,9 @@ impl Recovered {
     /// True if all is there that was durable of this session, by its mark.
     pub fn reaches(&self, mark: &SessionMark) -> bool {
         let End { last, bytes, .. } = self.end;
-        let in_place = last - u64::from(self.end.is_draft());
         match mark.part {
-            0 => in_place >= mark.record,
-            part => in_place > mark.record || last > mark.record && bytes >= part as usize,
+            0 => last - u64::from(self.end.is_draft()) >= mark.record,
+            part => (last, bytes) >= (mark.record + 1, part as usize),
         }
     }
 
@@ -340,13 +339,9 @@ impl Recovered {
             ..self.superblock.clone()
         };
         let (layout, salt) = (superblock.layout, superblock.salt());
-        let mut journal = JournalWriter::new(layout, salt, generation, (next, tail), self.marks.clone());
-        if self.draft.is_some() {
-            journal.goes_on_from_draft(self.end.bytes);
-        }
         Ok(Session {
             first: self.draft.clone(),
-            journal,
+            journal: JournalWriter::new(layout, salt, generation, (next, tail), self.marks.clone()),
             table: TableWriter::new(layout, salt, &self.pages, self.end.last),
             superblock,
         })

@@ -57,6 +57,9 @@ pub(super) struct End {
     pub durable: u64,
 }
 
+/// What is read for a draft. The journal begins at a multiple of this, and there is as much behind its end.
+const AROUND: usize = 4096;
+
 /// A place in the journal: so many bytes of the entries of this record.
 type At = (u64, usize);
 
@@ -149,7 +152,7 @@ impl<'m, M: Medium> Ring<'m, M> {
         }
     }
 
-    /// What there is of the record of this sequence, of a session that is no older: of the newest of these the most, and rather in its place.
+    /// What there is of the record of this sequence, of a session that is no older: of the newest of these the most, but for what a start has put in its place.
     fn fullest(&mut self, sequence: u64, session: u64, limit: Limit) -> Option<(Header, usize)> {
         let layout = self.layout;
         let drafts = (1..=DRAFTS).map(|draft| place(&layout, sequence, draft));
@@ -159,15 +162,18 @@ impl<'m, M: Medium> Ring<'m, M> {
             let fits = sequence < limit.at.0 || header.session >= limit.session;
             header.session >= session && fits && (sequence, *bytes) <= limit.at
         };
-        versions.into_iter().filter(counts).max_by_key(|&(header, bytes)| (header.session, bytes))
+        let rank = |&(header, bytes): &(Header, usize)| (header.session, header.draft == PUT, bytes);
+        versions.into_iter().filter(counts).max_by_key(rank)
     }
 
     /// A draft of this record. It lies far from what is read ahead: that stays.
     fn draft(&mut self, sequence: u64, at: u64) -> Option<(Header, usize)> {
-        let (layout, mut sector) = (self.layout, vec![0; self.layout.sector_bytes()]);
-        let bytes = sector.len();
-        read_units(self.medium, layout.record_offset(at), &mut sector, bytes);
-        match record::inspect(&sector, self.salt, &layout, at) {
+        let (layout, bytes) = (self.layout, self.layout.sector_bytes());
+        // With what is around it: some devices read no less.
+        let (offset, mut page) = (layout.record_offset(at), [0; AROUND]);
+        let before = offset as usize % AROUND;
+        read_units(self.medium, offset - before as u64, &mut page, bytes);
+        match record::inspect(&page[before..before + bytes], self.salt, &layout, at) {
             Sector::Record(header, entries) if (header.sequence, header.place(&layout)) == (sequence, at) => {
                 Some((header, entries.bytes()))
             }

@@ -41,7 +41,6 @@ impl Rig {
             self.disk.write(first.offset, &first.bytes).unwrap();
         }
         self.disk.flush().unwrap();
-        self.session.journal.flushed(self.session.journal.sealed());
         self.session.superblock.store(&mut self.disk).unwrap();
     }
 

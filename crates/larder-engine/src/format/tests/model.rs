@@ -457,7 +457,6 @@ impl Model {
             self.disk.write(*offset, bytes).unwrap();
         }
         self.disk.flush().unwrap();
-        self.session.journal.flushed(self.session.journal.sealed());
         self.disk.write(self.session.superblock.offset(), &self.session.superblock.encode()).unwrap();
         self.disk.flush().unwrap();
         self.now = state.clone();

@@ -96,14 +96,24 @@ impl<'m, M: MediumMut> Maker<'m, M> {
         self.covered_pages(written);
     }
 
-    /// Write the records, and no more: what a process leaves that is killed before its flush.
+    /// Write the records, or the draft of one, and no more: what a process leaves that is killed before its flush.
     pub fn write(&mut self) {
-        for piece in self.session.journal.seal() {
+        let Session { journal, table, .. } = &mut self.session;
+        let pieces = if table.is_due(journal) { journal.seal() } else { journal.draft() };
+        self.write_all(pieces);
+    }
+
+    fn write_all(&mut self, pieces: Vec<Piece>) {
+        for piece in pieces {
             self.medium.write(piece.offset, &piece.bytes).expect("a device without faults");
         }
     }
 
     fn pages(&mut self) {
+        let pieces = self.session.journal.seal();
+        self.write_all(pieces);
+        self.medium.flush().expect("a device without faults");
+        self.session.journal.flushed(self.session.journal.sealed());
         let Session { journal, table, .. } = &mut self.session;
         let mut page = vec![0; PAGE_BYTES];
         let mut written = None;
