@@ -57,7 +57,7 @@ fn what_is_no_dump_makes_no_cache() {
     let sample = Sample::new();
     let dump: Value = serde_json::from_str(&told(&sample.run("dump", &[]), 0)).expect("JSON");
     let changes: [(&str, Value, &str); 6] = [
-        ("version", 5.into(), "the dump is of format 5"),
+        ("version", 6.into(), "the dump is of format 6"),
         ("uuid", "x".into(), "32 hexadecimal digits"),
         ("slots", 3.into(), "does not exist"),
         ("slots", "many".into(), "is no dump"),

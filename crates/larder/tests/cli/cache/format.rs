@@ -35,7 +35,7 @@ fn a_new_cache_has_the_size_that_was_asked_for() {
         ("free_slots", 1312),
         ("blocks", 0),
         ("findings", 0),
-        ("format", 4),
+        ("format", 5),
         ("generation", 2),
     ] {
         assert_eq!(info[key], Value::from(value), "{key}: {info:#}");
