@@ -177,6 +177,10 @@ impl JournalWriter {
     /// made where all records, and the last draft, are known to be durable: of flushes, only one may be under way at a time. Until the record is in its place, entries are refused
     /// that would need so many others that they reach the draft.
     pub fn draft(&mut self) -> Vec<Piece> {
+        // What takes several records is not looked at once more.
+        if self.pending_records.count > 1 {
+            return self.seal();
+        }
         let entries = self.take_pending();
         let bytes: usize = entries.iter().map(Entry::bytes).sum();
         let before = self.draft.as_ref().map_or(0, |draft| draft.bytes);
