@@ -3,7 +3,7 @@
 use super::entry::{BlockId, Entry};
 use super::epoch::Epoch;
 use super::page::PAGE_BYTES;
-use super::recover::{RecoverError, Recovered, Session, SlotState, choose, recover};
+use super::recover::{RecoverError, Recovered, Session, SlotState, choose, record_offsets, recover};
 use super::superblock::SUPERBLOCK_BYTES;
 use super::{MediumError, MediumMut};
 
@@ -26,7 +26,7 @@ pub enum Harm {
     PageOldest(u32),
     /// Overwrite both copies of a page.
     Page(u32),
-    /// Overwrite a record of the journal, by its sequence.
+    /// Overwrite a record of the journal, by its sequence, with all drafts of it.
     Record(u64),
     /// Flip a bit of the data of a slot.
     Data(u32),
@@ -98,14 +98,17 @@ impl Harm {
     }
 
     fn inflict_inside(self, medium: &mut impl MediumMut) -> Result<(), RecoverError> {
-        let layout = choose(medium)?.0.layout;
+        let superblock = choose(medium)?.0;
+        let layout = superblock.layout;
         match self {
             Self::VolumeTable(copy) => rubbish(medium, layout.volume_table_offset(copy), 4096),
             Self::VolumeTables => {
                 rubbish(medium, layout.volume_table_offset(0), 4096)?;
                 rubbish(medium, layout.volume_table_offset(1), 4096)
             }
-            Self::Record(sequence) => rubbish(medium, layout.record_offset(sequence), layout.sector_bytes()),
+            Self::Record(sequence) => record_offsets(medium, &superblock, sequence)
+                .into_iter()
+                .try_for_each(|offset| rubbish(medium, offset, layout.sector_bytes())),
             Self::Data(slot) if slot < layout.slots() => flip(medium, layout.slot_offset(slot) * 8),
             Self::Data(_) => Ok(()),
             _ => self.inflict_state(medium),

@@ -157,6 +157,12 @@ pub fn recover_after(medium: &mut impl Medium, mark: SessionMark) -> Result<Reco
 }
 
 /// The same; tests plant bugs.
+/// Where the record of this sequence, and drafts of it, lie: bytes of the device.
+pub(super) fn record_offsets(medium: &mut impl Medium, superblock: &Superblock, sequence: u64) -> Vec<u64> {
+    let places = Ring::new(medium, superblock).places(sequence);
+    places.into_iter().map(|at| superblock.layout.record_offset(at)).collect()
+}
+
 pub(crate) fn recover_with(
     medium: &mut impl Medium,
     bug: Option<Planted>,

@@ -152,6 +152,13 @@ impl<'m, M: Medium> Ring<'m, M> {
         }
     }
 
+    /// Where the record of this sequence lies, and drafts of it: in the places of which records.
+    pub fn places(&mut self, sequence: u64) -> Vec<u64> {
+        let layout = self.layout;
+        let places = (0..=DRAFTS).map(|draft| place(&layout, sequence, draft));
+        places.filter(|&at| self.draft(sequence, at).is_some()).collect()
+    }
+
     /// What there is of the record of this sequence, of a session that is no older: of the newest of these the most, but for what a start has put in its place.
     fn fullest(&mut self, sequence: u64, session: u64, limit: Limit) -> Option<(Header, usize)> {
         let layout = self.layout;

@@ -298,3 +298,18 @@ fn a_session_is_reached_by_what_was_durable_of_it() {
     rig.flush();
     assert!(reaches(&mut rig.disk));
 }
+
+#[test]
+fn a_record_is_damaged_with_its_drafts() {
+    let mut rig = Rig::new();
+    (0..3).for_each(|block| rig.commit(block, block as u32));
+    assert_eq!(rig.blocks(), (vec![0, 1, 2], None));
+    Harm::Record(1).inflict(&mut rig.disk).unwrap();
+    assert!(rig.blocks().0.is_empty());
+    let mut rig = Rig::new();
+    (0..3).for_each(|block| rig.commit(block, block as u32));
+    rig.seal();
+    rig.flush();
+    Harm::Record(1).inflict(&mut rig.disk).unwrap();
+    assert!(rig.blocks().0.is_empty());
+}
