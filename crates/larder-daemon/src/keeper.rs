@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 
 use crate::collector::{Collector, Silent, answered};
 use crate::config::CacheConfig;
+use crate::dirty_mark::DirtyMark;
 use crate::hosted::VolumePlace;
 use crate::loss::{Loss, LostRange, VolumeLoss};
 
@@ -121,6 +122,8 @@ pub struct Keeper<C> {
     spec: CacheSpec,
     /// What is cached is kept over stops.
     kept: bool,
+    /// Says that it may have data which no backing has.
+    dirty_mark: Option<DirtyMark>,
     /// Holds the lock.
     cache: Option<CacheDevice>,
     blocks: u32,
@@ -152,12 +155,13 @@ impl KeeperThread {
 
 impl<C: Send + 'static> Keeper<C> {
     /// A keeper for a daemon that is ready now.
-    pub fn new(collector: Arc<Collector<C>>, cache: CacheDevice) -> Self {
+    pub fn new(collector: Arc<Collector<C>>, cache: CacheDevice, dirty_mark: Option<DirtyMark>) -> Self {
         let CacheConfig { path, size_bytes: size, block_bytes, keep: kept, .. } =
             collector.hosted.get().config.cache.clone();
         Self {
             spec: CacheSpec { path, size, block_bytes },
             kept,
+            dirty_mark,
             blocks: cache.blocks(),
             cache: Some(cache),
             collector,
@@ -238,8 +242,13 @@ impl<C: Send + 'static> Keeper<C> {
         }
         let path = hosted.config.loss_file();
         loss.tell(&path);
-        if let Err(error) = loss.save(&path) {
-            tracing::error!(%error, "keep what `larder status --lost VOLUME` tells: it does not outlive this process; and do not start again with this cache device");
+        match (loss.save(&path), &self.dirty_mark) {
+            // It says more.
+            (Ok(()), Some(mark)) => mark.remove(),
+            (Ok(()), None) => {}
+            (Err(error), _) => {
+                tracing::error!(%error, "keep what `larder status --lost VOLUME` tells: it does not outlive this process; and do not start again with this cache device");
+            }
         }
         self.collector.loss.set(Some(loss));
     }
@@ -277,6 +286,9 @@ impl<C: Send + 'static> Keeper<C> {
         (self.state, self.attached) = (State::Fine, Some(Instant::now()));
         self.told.clear();
         self.collector.loss.set(None);
+        if let Some(Err(error)) = self.dirty_mark.as_ref().map(DirtyMark::set) {
+            error.tell();
+        }
         Loss::remove(&self.collector.hosted.get().config.loss_file());
         let attached = Attached { dirty_blocks: resumed.back.into(), lost_blocks: resumed.lost.len() as u64 };
         tracing::info!(cache = %self.spec.path.display(), dirty = attached.dirty_blocks, "the cache device is in use again");

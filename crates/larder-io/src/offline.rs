@@ -8,7 +8,7 @@ mod disk;
 mod ledger;
 mod write_back;
 
-pub use device::{Content, StoppedCache, StoppedError, content, new_uuid};
+pub use device::{Content, StoppedCache, StoppedError, content, is_clean, new_uuid};
 pub use disk::{Disk, DiskError, OpenDisk};
 pub use write_back::{Broken, Failed, FailedWhy, Saved, WriteBackError, dirty_blocks, write_back};
 

@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 use larder_alloc::control::WriteBudget;
 use larder_alloc::{ConfiguredPolicy, Goals, Reservation, WritePolicy};
 use larder_engine::format::{Recovered, Volume};
-use larder_io::{Backing, CacheError, CachePlan, CacheSpec, FileDevice, OpenError};
+use larder_io::{Backing, CacheError, CachePlan, CacheSpec, FileDevice, OpenError, ReactorError};
 
 use super::ServeError;
 use crate::config::{
     BackingConfig, CacheConfig, Config, GoalsConfig, PolicyChoice, Population, TenantConfig, VolumeConfig,
 };
 use crate::control_socket;
+use crate::dirty_mark;
 use crate::epoch::{EpochLoop, LoopConfig, LoopTenant};
 use crate::loss::Loss;
 use crate::migration::Migrations;
@@ -66,10 +67,16 @@ impl Checked {
         let loss = Loss::load(&config.loss_file())?;
         let given_up = loss.is_some();
         let plan = cache_plan(config, loss, free_by)?;
+        let uuid = plan.recovered().map(|recovered| recovered.superblock().uuid);
+        if let (false, Some(missing)) = (given_up, dirty_mark::missing(config, uuid)?) {
+            return Err(missing.into());
+        }
         let mut epochs = epoch_loop(config, plan.blocks())?;
         let known = config.volumes().zip(backings.iter().flatten());
         let volumes: Vec<Volume> = known.map(|(volume, backing)| identified(volume, backing)).collect();
         if let Some(recovered) = plan.recovered() {
+            let all = of_number(volumes.iter().map(|volume| (volume, ())), recovered);
+            check_dirty(recovered, |number| all.contains_key(&number))?;
             epochs.start_warm(&held_blocks(config, &volumes, recovered));
         }
         Ok(Self { backings, volumes, plan, epochs, given_up, migrations })
@@ -86,14 +93,7 @@ pub(super) fn identified(volume: &VolumeConfig, backing: &Backing) -> Volume {
 fn held_blocks(config: &Config, volumes: &[Volume], recovered: &Recovered) -> Vec<u32> {
     let tenants = config.tenants.iter().enumerate();
     let owners = tenants.flat_map(|(index, tenant)| tenant.volumes.iter().map(move |_| index));
-    let block_bytes = recovered.superblock().layout.block_bytes();
-    let of_number: BTreeMap<u16, usize> = owners
-        .zip(volumes)
-        .filter_map(|(owner, volume)| {
-            let known = recovered.volumes().again(volume, block_bytes)?;
-            Some((known.id, owner))
-        })
-        .collect();
+    let of_number = of_number(volumes.iter().zip(owners), recovered);
     let mut held = vec![0; config.tenants.len()];
     for (_, contents) in recovered.blocks() {
         if let Some(&owner) = of_number.get(&contents.block.volume) {
@@ -101,6 +101,27 @@ fn held_blocks(config: &Config, volumes: &[Volume], recovered: &Recovered) -> Ve
         }
     }
     held
+}
+
+/// What goes with each volume, by the number that the cache has given it.
+fn of_number<'v, T>(
+    volumes: impl Iterator<Item = (&'v Volume, T)>,
+    recovered: &Recovered,
+) -> BTreeMap<u16, T> {
+    let block_bytes = recovered.superblock().layout.block_bytes();
+    let known = |(volume, it)| recovered.volumes().again(volume, block_bytes).map(|known| (known.id, it));
+    volumes.filter_map(known).collect()
+}
+
+/// Refuse a cache with dirty blocks of a volume that is not configured.
+fn check_dirty(recovered: &Recovered, is_known: impl Fn(u16) -> bool) -> Result<(), ServeError> {
+    let mut dirty = recovered.blocks().filter(|(_, contents)| contents.dirty);
+    match dirty.find(|(_, contents)| !is_known(contents.block.volume)) {
+        Some((slot, contents)) => {
+            Err(ReactorError::Cache(larder_engine::OpenError::Dirty(contents.block, slot)).into())
+        }
+        None => Ok(()),
+    }
 }
 
 /// Open what a volume's truth is on.

@@ -29,6 +29,7 @@ use crate::config::{Config, VolumeConfig};
 use crate::control::{Refusal, Request};
 use crate::control_socket::{Answer, ControlServer, Reply};
 use crate::decisions::ToldDecisions;
+use crate::dirty_mark::DirtyMark;
 use crate::epoch::explore::ExploreError;
 use crate::epoch::{Report, SsdSpending};
 use crate::exported::Exported;
@@ -66,6 +67,8 @@ pub(super) struct Running {
     api: Option<ApiServer>,
     /// Looks after the cache device, and holds the lock on it.
     keeper: KeeperThread,
+    /// Says that the cache may have data which no backing has; `None` of one that is not kept.
+    dirty_mark: Option<DirtyMark>,
     /// Asks the SSD how far it is worn.
     wear: Watcher,
     blocks: u32,
@@ -88,6 +91,7 @@ impl Running {
         let (handles, inboxes) = mailboxes(count)?;
         let mut cache = checked.plan.format()?;
         let recovered = cache.take_recovered();
+        let dirty_mark = recovered.as_deref().map(|recovered| mark_of(config, recovered));
 
         let mut analyzer = Analyzer::default();
         analyzer.keep_budget(BudgetFile::at(config.budget_file()));
@@ -95,6 +99,14 @@ impl Running {
         let mut plan = ReactorPlan::new(&cache, recovered.as_deref(), count, &analyzer, &recorders, config)?;
         plan.add_tenants(config, &places, checked.epochs.standings(), checked.backings, vhost)?;
         plan.share(&places, checked.epochs.arrangement().sharing);
+        if let (Some(mark), Some(recovered)) = (&dirty_mark, &recovered) {
+            match recovered.blocks().any(|(_, contents)| contents.dirty) {
+                true => mark.set()?,
+                false => mark.remove(),
+            }
+            let policies = checked.epochs.standings().iter().map(|it| engine_policy(it.decision.mode.write));
+            policies.into_iter().try_for_each(|policy| mark.before(policy))?;
+        }
         let warm = recovered.map(|recovered| open(&mut plan, &recovered, checked.volumes)).transpose()?;
         if checked.given_up {
             // What the file says of the cache has been seen to: its clean blocks are gone, and its dirty ones are there.
@@ -102,7 +114,9 @@ impl Running {
         }
         let frontends = plan.frontends(nbd, &handles);
         let exported = plan.take_exported();
-        let actuator = Box::new(ReactorActuator { reactors: handles.clone(), places: places.clone() });
+        let (reactors, places_of) = (handles.clone(), places.clone());
+        let actuator =
+            Box::new(ReactorActuator { reactors, places: places_of, dirty_mark: dirty_mark.clone() });
         let analyzer_handle = analyzer.handle();
         let (view, analyzer) = analyzer
             .run(checked.epochs, &places, actuator)
@@ -114,13 +128,14 @@ impl Running {
         let reactors = spawn(plan.builders, frontends, inboxes, &handles)?;
         let (blocks, data_bytes) = (cache.blocks(), cache.data_bytes());
         let collector = Arc::new(Collector::new(hosted, blocks, handles, view));
-        let (keeper, keeper_thread) = match Keeper::new(Arc::clone(&collector), cache).start() {
-            Ok(started) => started,
-            Err(source) => {
-                stop(&collector.reactors, reactors)?;
-                return Err(ServeError::Os { action: "start the keeper of the cache device", source });
-            }
-        };
+        let (keeper, keeper_thread) =
+            match Keeper::new(Arc::clone(&collector), cache, dirty_mark.clone()).start() {
+                Ok(started) => started,
+                Err(source) => {
+                    stop(&collector.reactors, reactors)?;
+                    return Err(ServeError::Os { action: "start the keeper of the cache device", source });
+                }
+            };
         let wear = match Watcher::start(config.cache.path.clone(), collector.wear.clone()) {
             Ok(watcher) => watcher,
             Err(source) => {
@@ -182,6 +197,7 @@ impl Running {
             control,
             api,
             keeper: keeper_thread,
+            dirty_mark,
             wear,
             blocks,
             data_bytes,
@@ -249,6 +265,11 @@ impl Running {
                 }
             }
         }
+        let cache = &self.collector.hosted.get().config.cache.path;
+        if let Some(mark) = self.dirty_mark.filter(|_| stopped.is_ok() && larder_io::offline::is_clean(cache))
+        {
+            mark.remove();
+        }
         drop(self.api);
         drop(self.control);
         if let Some(leaving) = leaving {
@@ -259,6 +280,11 @@ impl Running {
         }
         Ok(stopped?)
     }
+}
+
+/// The mark of a cache that is kept.
+fn mark_of(config: &Config, recovered: &Recovered) -> DirtyMark {
+    DirtyMark::new(config, recovered.superblock().uuid)
 }
 
 /// Tell in the log where a volume is.
@@ -461,6 +487,7 @@ fn refusal_with_help(error: &dyn std::error::Error, help: &str) -> String {
 struct ReactorActuator {
     reactors: Vec<Handle<ExportCommand>>,
     places: Vec<Place>,
+    dirty_mark: Option<DirtyMark>,
 }
 
 impl ReactorActuator {
@@ -491,7 +518,13 @@ impl Actuator for ReactorActuator {
         let Some(reactor) = self.reactors.get(place.reactor) else { return };
         let done = match step {
             Step::Quota { blocks, .. } => reactor.set_quota(place.tenant, blocks),
-            Step::WritePolicy { policy, .. } => reactor.set_write_policy(place.tenant, engine_policy(policy)),
+            Step::WritePolicy { policy, .. } => {
+                let policy = engine_policy(policy);
+                if let Some(Err(error)) = self.dirty_mark.as_ref().map(|mark| mark.before(policy)) {
+                    error.tell();
+                }
+                reactor.set_write_policy(place.tenant, policy)
+            }
             Step::Caching { caching, .. } => reactor.set_caching(place.tenant, caching),
             Step::Population { batched, .. } => reactor.set_mover(place.tenant, batched),
         };

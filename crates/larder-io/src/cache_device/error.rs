@@ -134,7 +134,10 @@ impl CacheError {
                 path.display()
             ),
             Self::Newer { path, .. } => {
-                format!("use that version, or give up the cache: rm {}", path.display())
+                format!(
+                    "use that version: it may hold data that no backing has; {} can be removed once that version's `larder cache writeback` has saved them",
+                    path.display()
+                )
             }
             Self::Damaged { path, .. } | Self::NeedsCheck { path } => format!(
                 "larder cache check {0} tells what is wrong, and larder cache repair {0} keeps what is sound",

@@ -210,6 +210,20 @@ pub fn content(medium: &mut impl Medium) -> Result<Content, MediumError> {
     Ok(if start_is_blank && is_blank(&bytes) { Content::Nothing } else { Content::Foreign })
 }
 
+/// True if the cache at this path was stopped, and no block of it is dirty. False also where that cannot be told.
+pub fn is_clean(path: &Path) -> bool {
+    let Ok(mut cache) = StoppedCache::open_to_read(path) else { return false };
+    let mut bytes = [0; 2 * larder_engine::format::SUPERBLOCK_BYTES];
+    let read = cache.read(0, &mut bytes);
+    let copies = [0, 1].map(|copy: u8| {
+        let start = usize::from(copy) * larder_engine::format::SUPERBLOCK_BYTES;
+        Superblock::decode(&bytes[start..], copy).ok()
+    });
+    let newest = copies.into_iter().flatten().max_by_key(|superblock| superblock.generation);
+    read.is_ok()
+        && newest.is_some_and(|newest| newest.clean_stop && !newest.may_hold_dirty && !newest.needs_check)
+}
+
 /// A random name for a new cache.
 pub fn new_uuid() -> io::Result<Uuid> {
     let mut bytes = [0; 16];

@@ -5,8 +5,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use larder_daemon::block_device::{BlockDevice, Host};
-use larder_daemon::config::{CacheConfig, Config};
+use larder_daemon::config::{CacheConfig, Config, PolicyChoice, TenantConfig};
+use larder_daemon::dirty_mark;
 use larder_daemon::units::HumanSize;
+use larder_engine::format::Uuid;
 use larder_io::{CacheError, CachePlan, CacheSpec};
 
 use super::findings::Findings;
@@ -46,7 +48,10 @@ pub fn look(config: &Config, host: &Host, runs: bool, findings: &mut Findings) {
         ),
     }
     if !runs {
-        state(&config.cache, findings);
+        state(config, findings);
+    }
+    if config.cache.keep && config.tenants.iter().any(|tenant| may_hold_back(config, tenant)) {
+        mark(config, findings);
     }
 }
 
@@ -179,28 +184,69 @@ fn disks(path: &Path, device: &BlockDevice, host: &Host, findings: &mut Findings
     }
 }
 
-/// What a start would find.
-fn state(config: &CacheConfig, findings: &mut Findings) {
-    let CacheConfig { path, size_bytes: size, block_bytes, keep, .. } = config.clone();
-    if !path.exists() {
-        return;
+fn may_hold_back(config: &Config, tenant: &TenantConfig) -> bool {
+    match tenant.write_policy {
+        PolicyChoice::WriteBack => true,
+        PolicyChoice::Auto => config.control.write_back,
+        _ => false,
     }
+}
+
+/// Would a start notice that the file system of a cache with dirty blocks is not mounted?
+fn mark(config: &Config, findings: &mut Findings) {
+    let file = dirty_mark::place(config);
+    let folder = file.parent().unwrap_or(&file);
+    let beside = config.cache.path.parent().unwrap_or(&config.cache.path);
+    let device = |path: &Path| fs::metadata(path).map(|meta| meta.dev()).ok();
+    let is_root = device(beside) == device(Path::new("/"));
+    if device(folder).is_some() && device(folder) == device(beside) && !is_root {
+        findings.warning(
+            file.display(),
+            "lies on the cache's own file system: where that is not mounted nothing says that the cache may have data which no backing has, and a start makes a new one",
+            "give `loss_file` in [control] on another file system, such as /var/lib/larder/cache.loss.json",
+        );
+    }
+}
+
+/// What a start would find.
+fn state(config: &Config, findings: &mut Findings) {
+    let CacheConfig { path, size_bytes: size, block_bytes, keep, .. } = config.cache.clone();
     let shown = path.display().to_string();
+    if !path.exists() {
+        return missing(config, None, &shown, findings);
+    }
     let spec = CacheSpec { path, size, block_bytes };
     let look = if keep { CachePlan::check_kept } else { CachePlan::check };
     match look(spec) {
-        Ok(plan) => match plan.recovered().map(State::new) {
-            Some(state) => findings.ok(
-                shown,
-                format_args!(
-                    "holds {} blocks that a start goes on with, {} of them dirty",
-                    grouped(state.blocks),
-                    grouped(state.dirty_blocks)
+        Ok(plan) => {
+            let uuid = plan.recovered().map(|recovered| recovered.superblock().uuid);
+            match plan.recovered().map(State::new) {
+                Some(state) => findings.ok(
+                    &shown,
+                    format_args!(
+                        "holds {} blocks that a start goes on with, {} of them dirty",
+                        grouped(state.blocks),
+                        grouped(state.dirty_blocks)
+                    ),
                 ),
-            ),
-            None => findings.ok(shown, "a start makes it anew, cold"),
-        },
+                None => findings.ok(&shown, "a start makes it anew, cold"),
+            }
+            missing(config, uuid, &shown, findings);
+        }
         Err(error @ CacheError::InUse { .. }) => findings.problem(shown, &error, error.remedy()),
         Err(error) => findings.problem(shown, &error, error.remedy()),
+    }
+}
+
+/// A start does not do without a cache that may have dirty blocks.
+fn missing(config: &Config, uuid: Option<Uuid>, shown: &str, findings: &mut Findings) {
+    // What a failed cache device alone has is told elsewhere.
+    if config.loss_file().exists() {
+        return;
+    }
+    match dirty_mark::missing(config, uuid) {
+        Ok(None) => {}
+        Ok(Some(missing)) => findings.problem(shown, &missing, missing.help()),
+        Err(error) => findings.problem(shown, &error, error.help()),
     }
 }

@@ -78,7 +78,7 @@ fn all_are_back(larder: &Larder, guests: &mut [Guest]) -> bool {
 }
 
 /// Far more than QEMU's greeting takes.
-const GREETING: Duration = Duration::from_millis(500);
+const GREETING: Duration = Duration::from_millis(2000);
 
 /// Two tenants, one writing through and one writing back, each with a disk for a guest.
 fn two_disks() -> Setup {

@@ -7,10 +7,10 @@ use crate::common::setup::{MIB, Setup};
 const BLOCKS: u64 = 131_072;
 
 /// The index, the replacement list and the slots may take this much for each block of a full cache, in bytes.
-const MEMORY_PER_BLOCK: u64 = 40;
+const MEMORY_PER_BLOCK: u64 = 32;
 
 /// The same for a cache that is kept: what the journal says of each slot is a byte more, and checksums have their place in the index.
-const KEPT_MEMORY_PER_BLOCK: u64 = 34;
+const KEPT_MEMORY_PER_BLOCK: u64 = 32;
 
 fn one_tenant(setup: Setup, volume_bytes: u64) -> Larder {
     setup.control("allocator = \"static\"").tenant("a", "").volume("a0", volume_bytes).start()

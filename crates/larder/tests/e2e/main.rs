@@ -28,6 +28,7 @@ mod malformed;
 mod many_tenants;
 mod metrics;
 mod migration;
+mod missing_cache;
 mod nbd_backing;
 mod nbdsh;
 mod neighbours;

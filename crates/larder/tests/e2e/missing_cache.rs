@@ -1,0 +1,154 @@
+//! A cache that may have the only copy of data, and is not there when the daemon starts: nothing is served without it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use crate::common::daemon::{Larder, larder};
+use crate::common::nbd::Client;
+use crate::common::pattern::stamp;
+use crate::common::setup::{BLOCK, MIB, Setup};
+use crate::common::wait_for;
+
+/// Write-back, and a cleaner that hardly ever works.
+const WB: &str = "write_policy = \"wb\"\ndirty_rest = 90\ndirty_max = 95\ndirty_age = \"1h\"";
+
+fn setup() -> Setup {
+    let setup = Setup::new("8MiB").control("allocator = \"static\"");
+    setup.tenant("a", WB).volume("a0", 4 * MIB).tenant("b", WB).volume("b0", 4 * MIB)
+}
+
+/// A daemon that has answered a flush of data that its cache alone has.
+fn with_dirty_blocks() -> Larder {
+    let larder = setup().start();
+    write(&larder);
+    larder
+}
+
+fn write(larder: &Larder) {
+    let mut client = Client::connect(&larder.socket("b0"), "b0");
+    client.write(0, &stamp(3, 0, 0, 16 * BLOCK)).expect("a write");
+    client.flush().expect("a flush");
+}
+
+fn is_there(larder: &Larder) {
+    let mut client = Client::connect(&larder.socket("b0"), "b0");
+    assert_eq!(client.read(0, 16 * BLOCK as u32).expect("a read"), stamp(3, 0, 0, 16 * BLOCK));
+}
+
+/// Neither a check nor a start passes; both say this, and the same help.
+fn is_refused(setup: &Setup, words: &[&str]) {
+    let config = setup.write_config();
+    for how in [&["serve", "--check"][..], &["serve"]] {
+        let output = larder().args(how).arg("--config").arg(&config).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{how:?}: {said}");
+        for word in words {
+            assert!(said.contains(word), "{how:?}: {word}: {said}");
+        }
+    }
+}
+
+fn ask(daemon: &Larder, words: &[&str]) -> Output {
+    larder().args(words).arg("--socket").arg(daemon.control_socket()).output().expect("it runs")
+}
+
+fn set_aside(cache: &Path) -> PathBuf {
+    let aside = cache.with_extension("aside");
+    fs::rename(cache, &aside).expect("a name for it");
+    aside
+}
+
+#[test]
+fn a_cache_that_was_killed_with_dirty_blocks_is_not_done_without() {
+    let setup = with_dirty_blocks().kill();
+    let (cache, mark) = (setup.cache(), setup.path("cache.img.dirty.json"));
+    assert!(mark.exists());
+    let aside = set_aside(&cache);
+    let words = ["holds nothing", "may have data that no backing has", "cache.img.dirty.json"];
+    is_refused(&setup, &words);
+    assert!(!cache.exists(), "no cache is made");
+    // An empty one, as on an SSD that was exchanged.
+    fs::write(&cache, []).expect("a file");
+    fs::File::options().write(true).open(&cache).and_then(|file| file.set_len(16 * MIB)).expect("a length");
+    is_refused(&setup, &["no cache that is kept", words[1]]);
+    // Another cache.
+    fs::remove_file(&cache).expect("removed");
+    let made = larder().args(["cache", "format", "--size", "8MiB"]).arg(&cache).output().expect("it runs");
+    assert!(made.status.success(), "{made:?}");
+    is_refused(&setup, &["another cache (", words[1]]);
+    // The one.
+    fs::rename(&aside, &cache).expect("back");
+    let larder = setup.start();
+    is_there(&larder);
+    // A clean stop keeps dirty blocks, too. (Without a guest the cleaner begins soon.)
+    write(&larder);
+    let setup = larder.stop();
+    set_aside(&cache);
+    is_refused(&setup, &words);
+    // What is given up is given up.
+    fs::remove_file(&mark).expect("removed");
+    let larder = setup.start();
+    let mut client = Client::connect(&larder.socket("b0"), "b0");
+    assert_eq!(client.read(0, BLOCK as u32).expect("a read"), vec![0; BLOCK as usize]);
+    larder.stop();
+}
+
+#[test]
+fn a_cache_without_dirty_blocks_may_go() {
+    let larder = with_dirty_blocks();
+    let flushed = ask(&larder, &["flush", "b"]);
+    assert!(flushed.status.success(), "{flushed:?}");
+    let setup = larder.stop();
+    assert!(!setup.path("cache.img.dirty.json").exists());
+    set_aside(&setup.cache());
+    let larder = setup.start();
+    is_there(&larder);
+    // Under write-through there is nothing to miss, also after a kill.
+    let setup = larder.stop();
+    fs::remove_file(setup.cache()).expect("removed");
+    let setup = Setup::new("8MiB").tenant("a", "write_policy = \"wt\"").volume("a0", 4 * MIB);
+    let setup = setup.start().kill();
+    assert!(!setup.path("cache.img.dirty.json").exists());
+    fs::remove_file(setup.cache()).expect("removed");
+    setup.start().stop();
+}
+
+/// Write-back that begins while the daemon runs.
+#[test]
+fn a_policy_that_is_set_later_counts() {
+    let setup = Setup::new("8MiB").tenant("b", "write_policy = \"wt\"").volume("b0", 4 * MIB);
+    let larder = setup.start();
+    let mark = larder.path("cache.img.dirty.json");
+    assert!(!mark.exists());
+    let set = ask(&larder, &["set", "--tenant", "b", "write_policy=wb"]);
+    assert!(set.status.success(), "{set:?}");
+    wait_for("the policy", || {
+        let policy = larder.tenant("b")["write_policy"].clone();
+        if policy == "wb" { Ok(()) } else { Err(policy.to_string()) }
+    });
+    write(&larder);
+    let setup = larder.kill();
+    assert!(mark.exists());
+    let aside = set_aside(&setup.cache());
+    is_refused(&setup, &["holds nothing"]);
+    fs::rename(aside, setup.cache()).expect("back");
+    let larder = setup.start();
+    is_there(&larder);
+    larder.stop();
+}
+
+/// A check says beforehand what a start would.
+#[test]
+fn a_volume_with_dirty_blocks_that_is_gone_from_the_configuration_is_missed() {
+    let setup = with_dirty_blocks().kill();
+    let config = setup.write_config();
+    let text = fs::read_to_string(&config).expect("readable");
+    let without = text.split("[[tenant]]").filter(|part| !part.contains("\"b0\"")).collect::<Vec<_>>();
+    fs::write(&config, without.join("[[tenant]]")).expect("writable");
+    for how in [&["serve", "--check"][..], &["serve"]] {
+        let output = larder().args(how).arg("--config").arg(&config).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains("configure that volume again"), "{how:?}: {said}");
+    }
+}
