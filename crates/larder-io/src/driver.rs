@@ -5,7 +5,7 @@
 mod loans;
 mod metadata;
 mod misses;
-mod slow;
+pub(crate) mod slow;
 mod swap;
 mod volumes;
 
@@ -267,6 +267,9 @@ impl Driver {
     fn run(&mut self, lane: &mut Lane, device: usize, command: Command) {
         self.stats[device].in_flight += 1;
         let inline = self.devices[device].is_inline();
+        if !inline {
+            self.looks.begins(device, command.kind, command.ticket.started_ns);
+        }
         let weight = if inline { self.samplers[device].weight(command.kind) } else { 0 };
         let began = (weight > 0).then(std::time::Instant::now);
         let Some(ended) = self.devices[device].start(command, lane) else {
@@ -359,6 +362,9 @@ impl Driver {
     #[inline]
     fn end(&mut self, lane: &mut Lane, ended: Ended) {
         let Ended { device, ticket, kind, result, again } = ended;
+        if !self.devices[device].is_inline() {
+            self.looks.ended(device, kind, ticket.started_ns);
+        }
         if let Some(command) = again {
             self.stats[device].in_flight -= 1;
             return self.detour(lane, device, *command);

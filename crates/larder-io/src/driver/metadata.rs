@@ -7,7 +7,6 @@ use larder_engine::{IoError, OpId, OpKind, StageId};
 impl Driver {
     /// To be called about once a second.
     pub fn tick(&mut self, lane: &mut Lane) {
-        self.look_for_slowness();
         self.engine.tick();
         self.act(lane);
     }

@@ -6,6 +6,7 @@ use super::stop::{Late, Phase};
 use super::swap::Swap;
 use super::volumes::Volumes;
 use crate::Context;
+use crate::driver::slow::LOOK_EVERY;
 use crate::frontend::Frontend;
 use crate::lane::Operation;
 use crate::mailbox::{DrainCommand, Inbox, ReactorCommand};
@@ -47,6 +48,7 @@ pub(super) struct Reactor<F: Frontend> {
     spins: Spins,
     began: Instant,
     next_tick: Instant,
+    next_look: Instant,
     completions: Vec<Completion>,
     pub trim_due: bool,
     /// The frontend had its turn before all that has ended was handled.
@@ -75,6 +77,7 @@ impl<F: Frontend> Reactor<F> {
             spins: Spins::new(spin),
             began,
             next_tick: began + TICK,
+            next_look: began + LOOK_EVERY,
             completions: Vec::with_capacity(COMPLETIONS_PER_TURN),
             trim_due: false,
             cut_short: false,
@@ -225,6 +228,10 @@ impl<F: Frontend> Reactor<F> {
         if self.cx.now >= self.next_tick {
             self.tick();
         }
+        if self.cx.now >= self.next_look {
+            self.next_look = self.cx.now + LOOK_EVERY;
+            self.cx.driver.look_for_slowness();
+        }
         self.frontend.end_of_batch(&mut self.cx);
         let Context { lane, driver, .. } = &mut *self.cx;
         driver.poll_nbd(lane);
@@ -324,8 +331,11 @@ impl<F: Frontend> Reactor<F> {
             || self.swap.is_under_way()
             || self.volumes.is_busy()
             || self.cx.driver.engine.data_offset().is_some();
-        let timeout = if timed { self.next_tick.saturating_duration_since(began) } else { SLEEP_MAX };
+        let until = |moment: Instant| moment.saturating_duration_since(began);
+        let timeout = if timed { until(self.next_tick) } else { SLEEP_MAX };
         let operations = self.cx.driver.engine.in_flight();
+        // What does not answer wakes nobody.
+        let timeout = if operations > 0 { timeout.min(until(self.next_look)) } else { timeout };
         let result = self.cx.lane.ring.enter(Some(timeout));
         self.inbox.waker().awake();
         self.spins.of(operations).slept(began.elapsed());

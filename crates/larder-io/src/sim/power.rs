@@ -111,6 +111,11 @@ impl SimHost {
         resumed
     }
 
+    /// Let some reads of a volume's clean blocks be tried at the backing.
+    pub fn probe_backing(&mut self, volume: VolumeId, on: bool) {
+        self.engine.probe_backing(volume, on);
+    }
+
     /// Let reads of a volume's clean blocks pass the cache by.
     pub fn set_slow_cache(&mut self, volume: VolumeId, on: bool) {
         self.engine.set_slow_cache(volume, on);
