@@ -386,14 +386,16 @@ impl Engine {
         self.cleaner.urgent.remove(found)
     }
 
-    /// The next block that is dirty for too long.
+    /// The next block that is dirty for too long. While guests wait for a backing it gets one run after the other.
     fn next_aged(&mut self) -> Option<BlockKey> {
         for _ in 0..LOOKS {
-            let key = *self.cleaner.aged.front()?;
+            let is_next = |key: &BlockKey| !self.yields(key.volume) || self.runs(key.volume) == 0;
+            let at = self.cleaner.aged.iter().take(LOOKS).position(is_next)?;
+            let key = self.cleaner.aged[at];
             match self.cleaner.backlog.next_of_piece(key).filter(|_| !self.is_paused(key.volume)) {
-                None => drop(self.cleaner.aged.pop_front()),
+                None => drop(self.cleaner.aged.remove(at)),
                 Some(block) => {
-                    self.cleaner.aged[0].block = block + 1;
+                    self.cleaner.aged[at].block = block + 1;
                     let key = BlockKey { block, ..key };
                     if self.is_cleanable(key) {
                         return Some(key);
@@ -402,6 +404,11 @@ impl Engine {
             }
         }
         None
+    }
+
+    /// Runs of a volume that are under way.
+    fn runs(&self, volume: VolumeId) -> u32 {
+        self.cleaner.volumes[volume.0 as usize].runs
     }
 
     pub(crate) fn is_paused(&self, volume: VolumeId) -> bool {

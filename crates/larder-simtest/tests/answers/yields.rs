@@ -1,8 +1,8 @@
 //! The cleaner lets guests go first who wait for the same backing.
 
 use crate::support::{BLOCK, VOLUME, plan};
-use larder_engine::{DeviceOp, OpKind, Target, WritePolicy};
-use larder_io::sim::ask;
+use larder_engine::{DeviceOp, DirtyLimits, OpKind, Target, WritePolicy};
+use larder_io::sim::{FaultKind, ask};
 use larder_simtest::World;
 
 /// A partition of 100 blocks under `wb`, of which 20 may rest dirty and 80 be dirty, and a read of the backing that does not end.
@@ -67,4 +67,35 @@ fn what_is_to_leave_waits_for_guests_too() {
     world.settle();
     assert!(world.stats(0).cleaned_blocks >= 10, "{:?}", world.stats(0));
     world.read_everything();
+}
+
+/// What is dirty for too long goes all the same, one run after the other.
+#[test]
+fn what_is_dirty_for_too_long_is_written_back_run_by_run() {
+    for (waits_for_it, runs) in [(true, 1), (false, 8)] {
+        let mut plan = plan(400);
+        (plan.tenants[0].quota, plan.tenants[0].policy) = (100, WritePolicy::WriteBack);
+        (plan.tenants[0].dirty, plan.shape.slots) = (DirtyLimits { age: 2, ..DirtyLimits::default() }, 200);
+        let mut world = World::new(plan);
+        world.settle();
+        let is_write =
+            |op: &DeviceOp| op.target == Target::Backing(VOLUME) && matches!(op.kind, OpKind::Write { .. });
+        let stays = |op: &DeviceOp| waits(op) || is_write(op);
+        if waits_for_it {
+            world.submit(ask::read(VOLUME, LAST * BLOCK, BLOCK));
+        }
+        (0..36).step_by(3).for_each(|block| world.submit(ask::write(VOLUME, block * BLOCK, BLOCK)));
+        for tick in 0..5 {
+            // A guest that is always there, so that nothing goes for idleness.
+            world.submit(ask::read(VOLUME, (200 + tick) * BLOCK, BLOCK));
+            world.settle_but(stays);
+            world.tick();
+        }
+        world.settle_but(stays);
+        assert_eq!(world.host().backing(VOLUME).started(FaultKind::Write), runs, "{waits_for_it}");
+        world.settle();
+        world.tick();
+        world.settle();
+        world.read_everything();
+    }
 }
