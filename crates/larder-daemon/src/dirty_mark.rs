@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use larder_engine::WritePolicy;
@@ -146,8 +146,17 @@ struct Inner {
     elsewhere: Vec<PathBuf>,
     cache: String,
     uuid: String,
-    /// It is there.
-    is_set: Mutex<bool>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Blocks may be dirty.
+    wanted: bool,
+    /// The file is there.
+    is_set: bool,
+    /// The cache has failed: something else says what it alone has.
+    given_up: bool,
 }
 
 impl DirtyMark {
@@ -160,7 +169,7 @@ impl DirtyMark {
 
     fn at(path: PathBuf, elsewhere: Vec<PathBuf>, cache: &Path, uuid: Uuid) -> Self {
         let (cache, uuid) = (cache.display().to_string(), uuid.to_string());
-        Self(Arc::new(Inner { path, elsewhere, cache, uuid, is_set: Mutex::new(false) }))
+        Self(Arc::new(Inner { path, elsewhere, cache, uuid, state: Mutex::default() }))
     }
 
     /// A tenant will treat its writes so: where they can be dirty, the file is there, durably, when this returns.
@@ -176,31 +185,63 @@ impl DirtyMark {
     /// # Errors
     /// Where it cannot be written.
     pub fn set(&self) -> Result<(), DirtyMarkError> {
-        let Inner { path, cache, uuid, is_set, .. } = &*self.0;
-        let mut is_set = is_set.lock().unwrap_or_else(PoisonError::into_inner);
-        if !*is_set {
-            let since_unix_seconds =
-                SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-            let told = DirtyCache { cache: cache.clone(), uuid: uuid.clone(), since_unix_seconds };
-            let failed = |source| DirtyMarkError { path: path.clone(), action: "write", source };
-            durable_file::save(path, &told).map_err(failed)?;
-            *is_set = true;
+        let mut state = self.state();
+        state.wanted = true;
+        self.write(&mut state)
+    }
+
+    /// The cache has failed, and a [`crate::loss::Loss`] says durably what it alone has.
+    pub fn given_up(&self) {
+        let mut state = self.state();
+        state.given_up = true;
+        self.delete(&mut state);
+    }
+
+    /// The cache is in use again.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn back(&self) -> Result<(), DirtyMarkError> {
+        let mut state = self.state();
+        state.given_up = false;
+        if state.wanted { self.write(&mut state) } else { Ok(()) }
+    }
+
+    /// No block is dirty.
+    pub fn remove(&self) {
+        let mut state = self.state();
+        state.wanted = false;
+        self.delete(&mut state);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, state: &mut State) -> Result<(), DirtyMarkError> {
+        let Inner { path, cache, uuid, .. } = &*self.0;
+        if state.is_set || state.given_up {
+            return Ok(());
         }
+        let since_unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let told = DirtyCache { cache: cache.clone(), uuid: uuid.clone(), since_unix_seconds };
+        durable_file::save(path, &told).map_err(|source| DirtyMarkError {
+            path: path.clone(),
+            action: "write",
+            source,
+        })?;
+        state.is_set = true;
         Ok(())
     }
 
-    /// No block is dirty, or something else says which.
-    pub fn remove(&self) {
-        let Inner { path, elsewhere, is_set, .. } = &*self.0;
-        let mut is_set = is_set.lock().unwrap_or_else(PoisonError::into_inner);
-        for place in elsewhere.iter().chain([path]) {
-            match durable_file::remove(place) {
-                Ok(()) => *is_set &= place != path,
-                Err(error) => {
-                    tracing::warn!(path = %place.display(), %error, "cannot remove the file: without this cache the daemon will not start");
-                }
+    fn delete(&self, state: &mut State) {
+        for place in self.0.elsewhere.iter().chain([&self.0.path]) {
+            if let Err(error) = durable_file::remove(place) {
+                tracing::warn!(path = %place.display(), %error, "cannot remove the file: without this cache the daemon will not start");
+                return;
             }
         }
+        state.is_set = false;
     }
 }
 
@@ -243,5 +284,21 @@ mod tests {
         assert_eq!((there(), other.exists()), (None, false));
         mark.before(WritePolicy::WriteBack).expect("written again");
         assert!(there().is_some());
+    }
+
+    #[test]
+    fn of_a_cache_that_has_failed_something_else_tells() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("c.dirty.json");
+        let mark = DirtyMark::at(path.clone(), Vec::new(), Path::new("/ssd/c"), Uuid([7; 16]));
+        mark.given_up();
+        mark.back().expect("nothing to do");
+        assert!(!path.exists(), "nobody has written back");
+        mark.set().expect("written");
+        mark.given_up();
+        mark.before(WritePolicy::WriteBack).expect("nothing to do");
+        assert!(!path.exists());
+        mark.back().expect("written again");
+        assert!(path.exists());
     }
 }

@@ -244,7 +244,7 @@ impl<C: Send + 'static> Keeper<C> {
         loss.tell(&path);
         match (loss.save(&path), &self.dirty_mark) {
             // It says more.
-            (Ok(()), Some(mark)) => mark.remove(),
+            (Ok(()), Some(mark)) => mark.given_up(),
             (Ok(()), None) => {}
             (Err(error), _) => {
                 tracing::error!(%error, "keep what `larder status --lost VOLUME` tells: it does not outlive this process; and do not start again with this cache device");
@@ -286,7 +286,7 @@ impl<C: Send + 'static> Keeper<C> {
         (self.state, self.attached) = (State::Fine, Some(Instant::now()));
         self.told.clear();
         self.collector.loss.set(None);
-        if let Some(Err(error)) = self.dirty_mark.as_ref().map(DirtyMark::set) {
+        if let Some(Err(error)) = self.dirty_mark.as_ref().map(DirtyMark::back) {
             error.tell();
         }
         Loss::remove(&self.collector.hosted.get().config.loss_file());

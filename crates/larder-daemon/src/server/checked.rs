@@ -68,7 +68,7 @@ impl Checked {
         let given_up = loss.is_some();
         let plan = cache_plan(config, loss, free_by)?;
         let uuid = plan.recovered().map(|recovered| recovered.superblock().uuid);
-        if let (false, Some(missing)) = (given_up, dirty_mark::missing(config, uuid)?) {
+        if let Some(missing) = dirty_mark::missing(config, uuid)? {
             return Err(missing.into());
         }
         let mut epochs = epoch_loop(config, plan.blocks())?;

@@ -240,10 +240,6 @@ fn state(config: &Config, findings: &mut Findings) {
 
 /// A start does not do without a cache that may have dirty blocks.
 fn missing(config: &Config, uuid: Option<Uuid>, shown: &str, findings: &mut Findings) {
-    // What a failed cache device alone has is told elsewhere.
-    if config.loss_file().exists() {
-        return;
-    }
     match dirty_mark::missing(config, uuid) {
         Ok(None) => {}
         Ok(Some(missing)) => findings.problem(shown, &missing, missing.help()),
