@@ -195,7 +195,10 @@ fn every_operation_may_come_while_write_back_ends() {
                 let left = dirty_blocks(&mut world);
                 assert!(left.iter().all(|&block| block < WRITTEN), "{left:?} are dirty");
                 if matches!(request.kind, RequestKind::Write | RequestKind::WriteZeroes { .. }) {
-                    assert!(!left.iter().any(|block| touched(&request).contains(block)), "{left:?} are dirty");
+                    assert!(
+                        !left.iter().any(|block| touched(&request).contains(block)),
+                        "{left:?} are dirty"
+                    );
                     world.observe_backing(VOLUME, request.offset, request.len);
                 }
                 await_drain(&mut world);
