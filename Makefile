@@ -48,7 +48,8 @@ test:
 	@scripts/install-deps.sh test
 	cargo test --workspace --locked
 
-# The real daemon killed (SIGKILL) at random moments under clients, fio and ext4, on good devices and on failing ones. TIMES=200 by default.
+# The real daemon killed (SIGKILL) at random moments under clients, fio and ext4, on good devices and (a quarter as often under fio and ext4) on failing ones.
+# TIMES=200 by default.
 TIMES ?= 200
 kills:
 	@scripts/install-deps.sh test

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use larder_engine::format::Recovered;
 use larder_engine::{Resumed, SessionMark};
@@ -229,8 +229,7 @@ impl<C: Send + 'static> Keeper<C> {
     /// Say in a file what is on the device alone.
     fn write_down(&self, snapshots: &[ReactorSnapshot]) {
         let Some(mark) = self.mark else { return };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let mut loss = Loss::new(&self.spec.path, now, mark);
+        let mut loss = Loss::new(&self.spec.path, mark);
         let hosted = self.collector.hosted.get();
         for (config, place) in hosted.volumes() {
             let volumes = snapshots.get(place.reactor).map_or(&[][..], |snapshot| &snapshot.volumes);
@@ -242,13 +241,11 @@ impl<C: Send + 'static> Keeper<C> {
         }
         let path = hosted.config.loss_file();
         loss.tell(&path);
-        match (loss.save(&path), &self.dirty_mark) {
+        if loss.keep(&path)
+            && let Some(mark) = &self.dirty_mark
+        {
             // It says more.
-            (Ok(()), Some(mark)) => mark.given_up(),
-            (Ok(()), None) => {}
-            (Err(error), _) => {
-                tracing::error!(%error, "keep what `larder status --lost VOLUME` tells: it does not outlive this process; and do not start again with this cache device");
-            }
+            mark.given_up();
         }
         self.collector.loss.set(Some(loss));
     }

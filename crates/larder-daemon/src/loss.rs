@@ -8,6 +8,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use larder_engine::SessionMark;
 use serde::{Deserialize, Serialize};
@@ -74,8 +75,15 @@ pub struct LossError {
 }
 
 impl Loss {
-    /// Nothing lost so far of the cache of this session.
-    pub fn new(cache: &Path, since_unix_seconds: u64, mark: SessionMark) -> Self {
+    /// The cache of this session was given up at this moment: say so in the file before guests' writes go past it. What it alone has is added to that soon.
+    pub fn begin(cache: &Path, mark: SessionMark, file: &Path) {
+        Self::new(cache, mark).keep(file);
+    }
+
+    /// Nothing lost so far of the cache of this session, which is given up now.
+    pub fn new(cache: &Path, mark: SessionMark) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since_unix_seconds = now.as_secs();
         let (cache, uuid) = (cache.display().to_string(), mark.uuid.to_string());
         Self {
             cache,
@@ -112,6 +120,15 @@ impl Loss {
             action: "write",
             source,
         })
+    }
+
+    /// The same, or tell in the log that it cannot be. True if it is there.
+    pub fn keep(&self, path: &Path) -> bool {
+        let saved = self.save(path);
+        if let Err(error) = &saved {
+            tracing::error!(%error, "keep what `larder status --lost VOLUME` tells: it does not outlive this process; and do not start again with this cache device");
+        }
+        saved.is_ok()
     }
 
     /// Everything is there again.
@@ -160,7 +177,8 @@ mod tests {
         let mark = SessionMark { uuid: Uuid([0xab; 16]), session: 7, record: 99, part: 20 };
         let ranges = vec![LostRange { offset: 0, len: 4096 }, LostRange { offset: 12_288, len: 8192 }];
         let volume = VolumeLoss { volume: "a0".into(), backing: "/srv/a0.img".into(), ranges };
-        Loss { volumes: vec![volume], ..Loss::new(Path::new("/dev/nvme0n1"), 1_700_000_000, mark) }
+        let since_unix_seconds = 1_700_000_000;
+        Loss { volumes: vec![volume], since_unix_seconds, ..Loss::new(Path::new("/dev/nvme0n1"), mark) }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Replies are queued here, and handed to the frontend by the loop: nothing calls back from inside a call.
 
+mod given_up;
 mod loans;
 mod metadata;
 mod misses;
@@ -28,6 +29,7 @@ use larder_engine::{
 use slab::Slab;
 use std::collections::{HashMap, HashSet, VecDeque};
 
+pub(crate) use given_up::{GivenUp, Tell};
 pub(crate) use swap::Another;
 
 /// Guest requests that a reactor holds at most; beyond it they fail at once. Far above what frontends let in.
@@ -68,6 +70,8 @@ pub(crate) struct Driver {
     pub volumes: Vec<Volume>,
     pub pool: BufferPool,
     pub monitor: Monitor,
+    /// Who is told when the cache is given up.
+    pub given_up: GivenUp,
     pub stats: Vec<DeviceStats>,
     devices: Vec<Device>,
     /// Which of the devices are NBD backings.
@@ -121,6 +125,7 @@ impl Driver {
             volumes,
             pool,
             monitor,
+            given_up: GivenUp::default(),
             stats: devices.iter().map(|_| DeviceStats::default()).collect(),
             nbds: (0..devices.len()).filter(|&device| matches!(devices[device], Device::Nbd(_))).collect(),
             unfinished: Vec::new(),
@@ -189,6 +194,8 @@ impl Driver {
     /// Carry out everything that the engine wants done.
     #[inline]
     pub fn act(&mut self, lane: &mut Lane) {
+        // Before anything goes past it.
+        self.given_up.look(&self.engine);
         while let Some(action) = self.engine.next_action() {
             match action {
                 Action::Device(op) => self.start(lane, op),

@@ -16,6 +16,7 @@ use crate::analyzer::Analyzer;
 use crate::config::{Config, TenantConfig};
 use crate::epoch::Standing;
 use crate::exported::{Exported, Reached};
+use crate::loss::Loss;
 use crate::placement::{Place, shared_on};
 use crate::record::Recorders;
 
@@ -49,6 +50,8 @@ impl ReactorPlan {
             let reactor = ReactorConfig { name, bypass_slow, spin, ..ReactorConfig::default() };
             let mut builder = ReactorBuilder::new(reactor, cache, pool.clone())?;
             builder.monitor(recorders.tap(index, analyzer.sink(index)));
+            let (path, file) = (config.cache.path.clone(), config.loss_file());
+            builder.on_cache_given_up(move |mark| Loss::begin(&path, mark, &file));
             Ok(builder)
         };
         let builders = (0..count).map(builder).collect::<Result<_, ServeError>>()?;

@@ -2,7 +2,7 @@
 
 use super::run::Reactor;
 use crate::backing::{Backing, Device};
-use crate::driver::{Driver, Volume};
+use crate::driver::{Driver, Tell, Volume};
 use crate::file::FileDevice;
 use crate::frontend::{Frontend, VolumeInfo};
 use crate::lane::Lane;
@@ -11,7 +11,8 @@ use crate::monitor::{Monitor, MonitorSink};
 use crate::{BufferPool, CacheDevice, Context, SharedPool, UnfinishedDevice};
 use larder_engine::format::{self, Recovered};
 use larder_engine::{
-    CachingSpec, DirtyLimits, Engine, EngineConfig, OpenError, Sharing, TenantId, VolumeId, WritePolicy,
+    CachingSpec, DirtyLimits, Engine, EngineConfig, OpenError, SessionMark, Sharing, TenantId, VolumeId,
+    WritePolicy,
 };
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -111,6 +112,7 @@ pub struct ReactorBuilder {
     unopened: bool,
     backings: Vec<Backing>,
     monitor: Option<MonitorSink>,
+    tell_given_up: Option<Tell>,
 }
 
 /// A number that no guest can guess.
@@ -140,12 +142,19 @@ impl ReactorBuilder {
             unopened: cache.is_kept(),
             backings: Vec::new(),
             monitor: None,
+            tell_given_up: None,
         })
     }
 
     /// Hand the monitor's batches to this sink.
     pub fn monitor(&mut self, sink: MonitorSink) {
         self.monitor = Some(sink);
+    }
+
+    /// Call this when a cache that is kept is given up, with its session, before guests' writes go past it. It has to make durable that the next start
+    /// trusts no clean block of it ([`crate::CachePlan::check_again`]), and holds up the reactor meanwhile.
+    pub fn on_cache_given_up(&mut self, tell: impl FnMut(SessionMark) + Send + 'static) {
+        self.tell_given_up = Some(Box::new(tell));
     }
 
     /// Add a tenant with a quota in blocks.
@@ -266,6 +275,7 @@ impl ReactorBuilder {
         }
         let pool = BufferPool::new(self.config.buffer_bytes);
         let mut driver = Driver::new(self.engine, self.volumes, devices, pool, Monitor::new(self.monitor));
+        driver.given_up.tell = self.tell_given_up;
         driver.bypass_slow(self.config.bypass_slow);
         Ok(Context { lane, driver, events: VecDeque::new(), now: Instant::now() })
     }

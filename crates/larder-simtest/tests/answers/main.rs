@@ -1,5 +1,6 @@
 //! The promises of a cache that survives, each on the smallest case that could break it.
 
+mod cleaner;
 mod come_and_go;
 mod drain;
 mod flushes;

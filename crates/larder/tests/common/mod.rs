@@ -6,7 +6,9 @@
 
 pub mod daemon;
 pub mod disk;
+pub mod failing;
 pub mod files;
+pub mod fio_runs;
 pub mod guest;
 pub mod hostile;
 pub mod http;

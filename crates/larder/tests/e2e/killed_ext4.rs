@@ -19,12 +19,12 @@ use crate::common::setup::{MIB, Setup};
 
 const WORKERS: u64 = 3;
 
-fn attach(larder: &Larder) -> Disk {
+pub(super) fn attach(larder: &Larder) -> Disk {
     Disk::attach(larder, "a0", &larder.uri("a0"))
 }
 
 /// An ext4 with the workers' folders on it.
-fn prepare(larder: &Larder, state: &mut u64) -> Vec<Worker> {
+pub(super) fn prepare(larder: &Larder, state: &mut u64) -> Vec<Worker> {
     let mut disk = attach(larder);
     run(program("mkfs.ext4").args(["-q", &disk.device]), larder.folder());
     let mount = disk.mount(larder);
@@ -35,26 +35,33 @@ fn prepare(larder: &Larder, state: &mut u64) -> Vec<Worker> {
 }
 
 /// Mount it, which replays the journal, and look at the files; then at the file system.
-fn verify(larder: &Larder, disk: &mut Disk, workers: &mut [Worker]) {
+pub(super) fn verify(larder: &Larder, disk: &mut Disk, workers: &mut [Worker]) {
     let mount = disk.mount(larder);
     workers.iter_mut().for_each(|worker| worker.verify(&mount));
     disk.unmount();
     disk.check(larder);
 }
 
-/// All work until the daemon is killed.
-fn until_killed(larder: Larder, mount: &Path, workers: Vec<Worker>, state: &mut u64) -> (Setup, Vec<Worker>) {
+/// All work until the daemon is killed, after what happens `meanwhile`: no error before the disk is said to be dying.
+pub(super) fn until_killed(
+    larder: Larder,
+    mount: &Path,
+    workers: Vec<Worker>,
+    meanwhile: impl FnOnce(&Larder, &AtomicBool),
+) -> (Setup, Vec<Worker>) {
     let dying = Arc::new(AtomicBool::new(false));
     let running: Vec<JoinHandle<Worker>> =
         workers.into_iter().map(|worker| worker.run(mount, dying.clone())).collect();
-    a_while(state, Duration::from_millis(1500));
-    assert!(running.iter().all(|worker| !worker.is_finished()), "an error before the daemon was killed");
+    meanwhile(&larder, &dying);
+    let sound = running.iter().all(|worker| !worker.is_finished());
+    assert!(sound || dying.load(Ordering::SeqCst), "an error before the daemon was killed");
     dying.store(true, Ordering::SeqCst);
     let setup = larder.kill();
     (setup, running.into_iter().map(|worker| worker.join().expect("a worker's record")).collect())
 }
 
-fn reads(larder: &Larder) -> [u64; 2] {
+/// Hits and misses of reads since the start.
+pub(super) fn reads(larder: &Larder) -> [u64; 2] {
     let tenant = larder.tenant("a");
     [count(&tenant, "read_hits"), count(&tenant, "read_misses")]
 }
@@ -78,14 +85,16 @@ fn ext4_is_clean_and_has_every_file_that_was_synced() {
             first_reads = [first_reads[0] + now[0], first_reads[1] + now[1]];
         }
         let mount = disk.mount(&larder);
-        (setup, workers) = until_killed(larder, &mount, workers, &mut state);
+        let wait = |_: &Larder, _: &AtomicBool| a_while(&mut state, Duration::from_millis(1500));
+        (setup, workers) = until_killed(larder, &mount, workers, wait);
         disk.detach();
     }
     let larder = setup.start();
     let mut disk = attach(&larder);
     verify(&larder, &mut disk, &mut workers);
     disk.detach();
-    backing_alone(larder.stop());
+    let setup = larder.stop();
+    backing_alone(&setup, "a0");
 
     let synced: u64 = workers.iter().map(|worker| worker.synced).sum();
     let [hits, misses] = first_reads;
@@ -95,7 +104,7 @@ fn ext4_is_clean_and_has_every_file_that_was_synced() {
 }
 
 /// Once the dirty blocks are saved the backing by itself is the whole file system.
-fn backing_alone(setup: Setup) {
+pub(super) fn backing_alone(setup: &Setup, file: &str) {
     run(larder().args(["cache", "writeback"]).arg(setup.cache()), setup.folder());
-    run(program("e2fsck").args(["-f", "-n"]).arg(setup.backing("a0")), setup.folder());
+    run(program("e2fsck").args(["-f", "-n"]).arg(setup.backing(file)), setup.folder());
 }

@@ -20,6 +20,8 @@ mod generate;
 mod guests;
 mod killed;
 mod killed_errors;
+mod killed_errors_ext4;
+mod killed_errors_fio;
 mod killed_ext4;
 mod killed_fio;
 mod killed_wb;
