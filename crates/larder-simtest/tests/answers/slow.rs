@@ -53,7 +53,7 @@ fn clean_blocks_are_read_from_the_backing_but_for_a_few() {
 fn where_all_hit_a_few_are_tried_at_the_backing_the_next_one_first() {
     let mut world = cached(WritePolicy::WriteThrough);
     world.host().probe_backing(VOLUME, true);
-    let one = |world: &mut World| _ = world.submit(ask::read(VOLUME, 0, BLOCK));
+    let one = |world: &mut World| world.submit(ask::read(VOLUME, 0, BLOCK));
     assert_eq!(reads(&mut world, one), (0, 1));
     assert_eq!(reads(&mut world, one), (1, 0));
     let probes = BLOCKS / u64::from(PROBE_EVERY);
