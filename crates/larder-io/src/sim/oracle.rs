@@ -88,6 +88,14 @@ impl Oracle {
         self.volumes[usize::from(volume.0)] = values.iter().map(left).collect();
     }
 
+    /// A volume is set back to these values; its requests in flight go on.
+    pub fn set_back(&mut self, volume: VolumeId, values: &[Vec<Generation>]) {
+        for (versions, values) in self.volumes[usize::from(volume.0)].iter_mut().zip(values) {
+            versions.retain(|version| version.end == NEVER);
+            versions.extend(values.iter().map(|&value| Version::left(value)));
+        }
+    }
+
     /// Somebody else has written all of a volume, which now has this many sectors, with stamps of the generation that is returned.
     pub fn rewrite(&mut self, volume: VolumeId, sectors: u64) -> Generation {
         self.generation += 1;
@@ -144,6 +152,13 @@ impl Oracle {
         self.now += 1;
         let now = self.now;
         self.see(volume, sector, now, bytes);
+    }
+
+    /// True if a sector may be so now. Pins nothing.
+    pub fn may_be(&self, volume: VolumeId, sector: u64, bytes: &[u8]) -> bool {
+        let seen = stamp::read(volume, sector, bytes);
+        let versions = &self.volumes[usize::from(volume.0)][sector as usize];
+        versions.iter().any(|v| Some(v.value) == seen && v.dead_at > self.now)
     }
 
     /// Sectors of a volume.
