@@ -15,8 +15,8 @@ use crate::trace::Trace;
 use come_and_go::Leaving;
 use larder_engine::format::{Layout, Superblock, Uuid, format};
 use larder_engine::{
-    CachingSpec, DeviceOp, EngineConfig, KINDS, Request, RequestId, RequestKind, SECTOR_BYTES, Sharing,
-    TenantId, TenantStats, VolumeId, Watermarks, WriteLimit, WritePolicy,
+    CachingSpec, DeviceOp, EngineConfig, KINDS, Request, RequestId, SECTOR_BYTES, Sharing, TenantId,
+    TenantStats, VolumeId, Watermarks, WriteLimit, WritePolicy,
 };
 use larder_io::sim::{
     Digest, FIRST, FaultModel, HostConfig, Oracle, Prefix, Rng, SimDevice, SimHost, Survivors, stamp,
@@ -79,8 +79,8 @@ pub struct World {
     is_pulled: bool,
     /// Requests of volumes that had failed when they came.
     refused: BTreeSet<RequestId>,
-    /// Flushes in flight, and of which volumes they are.
-    flushes: BTreeMap<RequestId, VolumeId>,
+    /// Requests in flight, and of which volumes they are.
+    live: BTreeMap<RequestId, VolumeId>,
 }
 
 impl World {
@@ -124,7 +124,7 @@ impl World {
             is_lost: false,
             is_pulled: false,
             refused: BTreeSet::new(),
-            flushes: BTreeMap::new(),
+            live: BTreeMap::new(),
             plan,
         };
         world.format();
@@ -229,9 +229,7 @@ impl World {
         if self.host.engine().is_failed(request.volume) {
             self.refused.insert(request.id);
         }
-        if request.kind == RequestKind::Flush {
-            self.flushes.insert(request.id, request.volume);
-        }
+        self.live.insert(request.id, request.volume);
         let data = self.oracle.begin(&request);
         self.survivors.begin(&request, &data);
         self.prefix.begin(&request, &data);

@@ -77,14 +77,7 @@ fn write(medium: &mut OnFile, recovered: &Recovered, blocks: u32, dirty: bool) {
             let crc = salt.block(block, &[0; 4096]);
             session
                 .journal
-                .push(Entry::Map {
-                    block,
-                    dirty,
-                    epoch: Epoch::NONE,
-                    slot,
-                    crc,
-                    old: None,
-                })
+                .push(Entry::Map { block, dirty, epoch: Epoch::NONE, slot, crc, old: None })
                 .unwrap();
         }
         for piece in session.journal.seal() {

@@ -88,14 +88,6 @@ impl Oracle {
         self.volumes[usize::from(volume.0)] = values.iter().map(left).collect();
     }
 
-    /// A volume is set back to these values; its requests in flight go on.
-    pub fn set_back(&mut self, volume: VolumeId, values: &[Vec<Generation>]) {
-        for (versions, values) in self.volumes[usize::from(volume.0)].iter_mut().zip(values) {
-            versions.retain(|version| version.end == NEVER);
-            versions.extend(values.iter().map(|&value| Version::left(value)));
-        }
-    }
-
     /// Somebody else has written all of a volume, which now has this many sectors, with stamps of the generation that is returned.
     pub fn rewrite(&mut self, volume: VolumeId, sectors: u64) -> Generation {
         self.generation += 1;

@@ -116,7 +116,7 @@ impl Prefix {
         }
     }
 
-    /// What nobody has flushed of a volume may be gone; its requests in flight go on.
+    /// What nobody has flushed of a volume may be gone; none of its requests is in flight.
     pub fn set_back(&mut self, volume: VolumeId) {
         let versions = self.volumes[usize::from(volume.0)].iter_mut().flatten();
         versions.for_each(|version| version.sure &= version.flushed != NEVER);

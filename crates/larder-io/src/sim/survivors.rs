@@ -142,7 +142,7 @@ impl Survivors {
     }
 
     /// The process that served a volume has died, and with it writes that nobody flushed; devices have lost nothing. The values that
-    /// each sector may have now. Requests have been abandoned, or go on.
+    /// each sector may have now. All requests have been abandoned.
     pub fn lose(&mut self, volume: VolumeId) -> Vec<Vec<Generation>> {
         let sectors = &mut self.volumes[usize::from(volume.0)];
         for (number, sector) in (0..).zip(sectors.iter_mut()) {
@@ -151,8 +151,7 @@ impl Survivors {
                 1 => drop(self.doubtful.remove(&(volume, number))),
                 _ => drop(self.doubtful.insert((volume, number), None)),
             }
-            let ended = sector.iter_mut().filter(|kept| kept.end != NEVER);
-            ended.for_each(|kept| *kept = Kept::left(kept.value));
+            sector.iter_mut().for_each(|kept| *kept = Kept::left(kept.value));
         }
         sectors.iter().map(|sector| sector.iter().map(|kept| kept.value).collect()).collect()
     }

@@ -87,7 +87,7 @@ impl World {
             self.prefix.end(&request, result.is_ok());
             let disk = usize::from(request.volume.0);
             assert!(!self.serves_all(disk) || result.is_ok(), "nothing fails: {request:?}");
-            self.flushes.remove(&request.id);
+            self.live.remove(&request.id);
             let refused = self.refused.remove(&request.id);
             assert!(!refused || result.is_err(), "its volume has failed, and is served: {request:?}");
         }

@@ -227,7 +227,7 @@ impl World {
         self.write_down();
         (self.attaching, self.is_lost, self.is_pulled) = (None, false, false);
         self.refused.clear();
-        self.flushes.clear();
+        self.live.clear();
         self.host.digest_images();
         self.host.cache().forgive();
         self.host.cache().set_gone(false);

@@ -175,12 +175,12 @@ impl World {
     /// What was not flushed of volumes that have failed may be lost.
     pub(super) fn lose_failed(&mut self) {
         for volume in self.failed() {
+            // They are not to go on with what another session finds: a part of what they have done may be lost.
+            let live = self.live.iter().find(|(_, of)| **of == volume);
+            assert!(live.is_none(), "the volume has failed, and nobody has told {live:?}");
             self.prefix.set_back(volume);
             let left = self.survivors.lose(volume);
-            self.oracle.set_back(volume, &left);
-            // These were to cover what may be lost.
-            let flushes = self.flushes.iter().filter(|(_, of)| **of == volume).map(|(id, _)| *id);
-            self.refused.extend(flushes);
+            self.oracle.restart_volume(volume, &left);
         }
     }
 

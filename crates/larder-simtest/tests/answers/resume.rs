@@ -1,7 +1,9 @@
 //! The cache device fails under guests that stay: what is clean is served on, what the device alone has is not; and when it is there again, so is that.
 
 use crate::support::{BLOCK, VOLUME, plan, tend};
-use larder_engine::{CachingSpec, DirtyLimits, Drain, IoError, RequestKind, VolumeId, WritePolicy};
+use larder_engine::{
+    CachingSpec, DeviceOp, DirtyLimits, Drain, IoError, OpKind, RequestKind, Target, VolumeId, WritePolicy,
+};
 use larder_io::sim::{FaultKind, Rng, ask};
 use larder_simtest::{Disk, Plan, Tenant, World};
 
@@ -209,6 +211,32 @@ fn a_volume_that_has_failed_does_not_leave() {
     while !world.host().leave(VOLUME) {
         assert!(world.step(), "it leaves when the backing has all of it");
         world.trim();
+    }
+}
+
+/// What it is to cover may be lost with the device's power: it must not end well with what another session finds.
+#[test]
+fn a_flush_that_waits_when_the_device_is_there_again_fails() {
+    let is_flush = |op: &DeviceOp| op.target == Target::Backing(VOLUME) && op.kind == OpKind::Flush;
+    for seed in 0..20 {
+        let mut world = two(seed);
+        // Something on the backing is to be flushed there, and that takes long.
+        world.submit(ask::of(RequestKind::WriteZeroes { no_hole: true }, VOLUME, 20 * BLOCK, BLOCK));
+        world.settle();
+        world.submit(ask::flush(VOLUME));
+        world.submit(ask::write(VOLUME, 0, BLOCK));
+        world.settle_but(is_flush);
+        world.submit(ask::flush(VOLUME));
+        world.settle_but(is_flush);
+        assert_eq!(world.host().live(), 2);
+        world.excuse_metadata();
+        world.excuse_cache();
+        world.host().cache().pull(true, &mut Rng::new(seed));
+        world.detach();
+        world.settle_but(is_flush);
+        world.reattach(|world| assert_eq!(world.host().live(), 0));
+        world.settle();
+        world.read_everything();
     }
 }
 
