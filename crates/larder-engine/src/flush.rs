@@ -68,7 +68,7 @@ impl Engine {
     pub(crate) fn start_flush(&mut self, volume: VolumeId) {
         if self.held {
             self.volume_mut(volume).flushes.busy = false;
-            return;
+            return self.refuse_flushes(volume);
         }
         let flushes = &mut self.volume_mut(volume).flushes;
         std::mem::swap(&mut flushes.running, &mut flushes.waiting);
@@ -79,6 +79,14 @@ impl Engine {
             self.note_flush_begins(volume);
             self.drain_flush_begins(volume);
             self.device(Target::Backing(volume), OpKind::Flush, Op::Flush { volume });
+        }
+    }
+
+    /// Flushes of a volume that has failed are not to go on with another session: what they are to cover may not be there.
+    pub(crate) fn refuse_flushes(&mut self, volume: VolumeId) {
+        if self.is_failed(volume) {
+            let waiting = std::mem::take(&mut self.volume_mut(volume).flushes.waiting);
+            waiting.into_iter().for_each(|request| self.reply(request, Err(IoError::Io)));
         }
     }
 

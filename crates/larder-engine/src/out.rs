@@ -43,15 +43,19 @@ impl Engine {
         if !self.outs.contains_key(&part_id) {
             return;
         }
-        let volume = self.parts[part_id as usize].volume;
-        if self.is_ordered(volume) && self.is_failed(volume) {
-            // What is older is not on the backing, and will not be.
-            return self.refuse(part_id);
+        let Part { volume, marks, .. } = self.parts[part_id as usize];
+        if marks > 0 {
+            // It is granted again, whatever happens meanwhile.
+            return;
         }
-        if self.parts[part_id as usize].marks > 0
-            || self.waits_at_order(part_id)
-            || self.waits_for_marks(part_id)
-        {
+        if self.is_ordered(volume) && self.is_failed(volume) {
+            // What is older is not on the backing, and will not be. Who is at the gate is granted again.
+            if !self.is_at_gate(volume, part_id) {
+                self.refuse(part_id);
+            }
+            return;
+        }
+        if self.waits_at_order(part_id) || self.waits_for_marks(part_id) {
             return;
         }
         let part = self.parts[part_id as usize];

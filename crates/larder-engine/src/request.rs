@@ -9,6 +9,7 @@ use crate::store::{BLOCK_MAX, BlockKey};
 use crate::{
     Action, Buf, BufOwner, Engine, IoError, Kind, Request, RequestId, RequestKind, SECTOR_BYTES, VolumeId,
 };
+use std::collections::VecDeque;
 
 /// Bytes of a read or write that run as one part.
 pub const PART_BYTES: u64 = 1 << 20;
@@ -198,8 +199,10 @@ impl Engine {
 
     #[inline(never)]
     fn run_those_granted(&mut self) {
-        let starting = self.is_starting() && !self.is_planted(crate::Planted::ServedBeforeStart);
-        if starting || self.held {
+        if self.held {
+            return self.refuse_granted();
+        }
+        if self.is_starting() && !self.is_planted(crate::Planted::ServedBeforeStart) {
             return;
         }
         while let Some(owner) = self.granted.pop_front() {
@@ -214,6 +217,18 @@ impl Engine {
                 RequestKind::Flush => unreachable!("a flush has no parts"),
             }
         }
+    }
+
+    /// Who is held waits on; but parts of a volume that has failed end now: other parts of their requests may be lost with the cache device.
+    fn refuse_granted(&mut self) {
+        let mut waiting = VecDeque::new();
+        while let Some(owner) = self.granted.pop_front() {
+            let Owner::Part(part) = owner else { unreachable!("a fill never waits for its lock") };
+            if !self.is_refused(part) {
+                waiting.push_back(owner);
+            }
+        }
+        self.granted = waiting;
     }
 
     /// A part that has not begun ends at once where its volume is not served any more.

@@ -12,7 +12,7 @@
 
 use crate::format::{Recovered, Uuid, Volume};
 use crate::store::BlockKey;
-use crate::{Engine, FreePool, OpenError, VolumeId};
+use crate::{Engine, FreePool, OpenError, Planted, VolumeId};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -83,10 +83,12 @@ impl Engine {
         self.look_for_slots();
         let on_device =
             self.durable.as_ref().map(|durable| durable.dirty_volumes(&self.store)).unwrap_or_default();
+        let (serves, narrow) =
+            (self.is_planted(Planted::LostServed), self.is_planted(Planted::JustCleanServed));
         for volume in (0..self.volumes.len()).map(|volume| VolumeId(volume as u16)) {
-            let owes = self.owes(volume) || on_device.contains(&volume);
+            let owes = (self.owes(volume) || on_device.contains(&volume)) && !narrow;
             let volume = self.volume_mut(volume);
-            volume.failed |= volume.dirty > 0 || owes;
+            volume.failed |= (volume.dirty > 0 || owes) && !serves;
         }
     }
 

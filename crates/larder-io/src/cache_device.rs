@@ -15,6 +15,7 @@ use crate::file::{Access, Creation, FileDevice, OpenError};
 use crate::{Buffer, sys};
 use header::{Found, Header};
 use kept::Sound;
+use larder_engine::SessionMark;
 use larder_engine::format::{Layout, Recovered};
 use std::fs::File;
 use std::io;
@@ -76,8 +77,8 @@ enum Next {
     GoOn(Box<Recovered>),
     /// A repair that gives up clean blocks.
     Mend(Box<Recovered>),
-    /// A repair that gives up all clean blocks.
-    Distrust(Box<Recovered>),
+    /// A repair that gives up all clean blocks; of this session it is known what was durable.
+    Distrust(Box<Recovered>, SessionMark),
 }
 
 impl CachePlan {
@@ -153,7 +154,7 @@ impl CachePlan {
     /// What it goes on with; `None` where it will be empty.
     pub fn recovered(&self) -> Option<&Recovered> {
         match &self.next {
-            Next::GoOn(recovered) | Next::Mend(recovered) | Next::Distrust(recovered) => Some(recovered),
+            Next::GoOn(recovered) | Next::Mend(recovered) | Next::Distrust(recovered, _) => Some(recovered),
             Next::Header | Next::Make { .. } => None,
         }
     }
@@ -172,11 +173,11 @@ impl CachePlan {
             Next::Make { may_grow } => make(&spec, device, may_grow, created),
             Next::GoOn(recovered) => Ok((device, Some(recovered))),
             Next::Mend(_) => {
-                let recovered = kept::mend(&device)?;
+                let recovered = kept::mend(&device, None)?;
                 Ok((device, Some(Box::new(recovered))))
             }
-            Next::Distrust(recovered) => {
-                let recovered = again::distrust(&device, &recovered)?;
+            Next::Distrust(recovered, mark) => {
+                let recovered = again::distrust(&device, &recovered, mark)?;
                 Ok((device, Some(Box::new(recovered))))
             }
         });
@@ -216,7 +217,7 @@ fn after(sound: Sound, spec: &CacheSpec, device: &FileDevice, keep: bool) -> Res
 /// What a device will have room for, if it is large enough and can grow as far as it has to.
 fn room_on(spec: &CacheSpec, device: &FileDevice, next: &Next) -> Result<Room, CacheError> {
     let bytes = device.bytes();
-    if let Next::GoOn(recovered) | Next::Mend(recovered) | Next::Distrust(recovered) = next {
+    if let Next::GoOn(recovered) | Next::Mend(recovered) | Next::Distrust(recovered, _) = next {
         return Ok(Room::kept(&recovered.superblock().layout, spec));
     }
     if let Next::Make { may_grow: true } = next {

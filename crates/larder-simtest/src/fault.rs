@@ -26,7 +26,7 @@ pub enum Fault {
     MetadataErrors,
     /// Operations on backings fail, now and then or many in a row.
     BackingErrors,
-    /// The cache device does not answer for a while.
+    /// The cache device does not answer, maybe without its power, and is there again.
     Loss,
     /// A device becomes slow for a while.
     Storm,
@@ -119,6 +119,16 @@ pub struct Counts {
     pub crashes: u64,
     /// Guest requests.
     pub requests: u64,
+    /// Times that the cache device was given up.
+    pub given_up: u64,
+    /// Volumes that failed by that.
+    pub failed: u64,
+    /// Times that it was there again, and gone on with under guests that stayed.
+    pub returned: u64,
+    /// Times that a start went on with it.
+    pub returned_at_start: u64,
+    /// Dirty blocks that were there again with it.
+    pub back: u64,
     /// Faults inflicted, by kind.
     pub faults: [u64; Fault::NAMES.len()],
 }
@@ -135,6 +145,11 @@ impl Counts {
         self.histories += other.histories;
         self.crashes += other.crashes;
         self.requests += other.requests;
+        self.given_up += other.given_up;
+        self.failed += other.failed;
+        self.returned += other.returned;
+        self.returned_at_start += other.returned_at_start;
+        self.back += other.back;
         self.faults.iter_mut().zip(other.faults).for_each(|(sum, more)| *sum += more);
         self
     }

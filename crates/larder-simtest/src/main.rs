@@ -77,10 +77,13 @@ fn done(text: &str, well: bool) -> ExitCode {
 
 fn summary(counts: &Counts, time: Duration) -> String {
     let faults = Fault::NAMES.map(|(name, fault)| format!("{name} {}", counts.faults[fault as usize]));
-    let Counts { histories, crashes, requests, .. } = counts;
+    let Counts { histories, crashes, requests, given_up, failed, returned, returned_at_start, back, .. } =
+        counts;
     let (seconds, faults) = (time.as_secs_f64(), faults.join(", "));
     format!(
-        "{histories} histories, {crashes} crashes, {requests} requests in {seconds:.1} s; faults: {faults}"
+        "{histories} histories, {crashes} crashes, {requests} requests in {seconds:.1} s; the cache device was given up {given_up} times, \
+         {failed} volumes failed, it was there again {returned} times under guests and {returned_at_start} times at a start, with {back} dirty blocks; \
+         faults: {faults}"
     )
 }
 

@@ -10,7 +10,7 @@ pub const POLICIES: &[WritePolicy] =
     &[WritePolicy::WriteBack, WritePolicy::WriteBack, WritePolicy::WriteThrough, WritePolicy::ReadOnly];
 
 /// Faults that dirty blocks do not survive: where they are, every policy is one of [`is_through`].
-const DIRE: [Fault; 3] = [Fault::Metadata, Fault::MetadataErrors, Fault::Loss];
+const DIRE: [Fault; 1] = [Fault::Metadata];
 
 /// True if every completed write is on the backing: then the death of the process loses none, and the backing shows what guests read.
 pub fn is_through(policy: WritePolicy) -> bool {

@@ -102,6 +102,7 @@ fn live(world: &mut World, life: &Life) {
             if change.is_some() {
                 world.drain();
                 change = change.filter(|_| world.host().engine().lost().next().is_none());
+                change = change.filter(|_| world.failed().is_empty());
             }
             world.stop_cleanly()
         }
@@ -237,12 +238,8 @@ impl World {
                 self.count(Fault::Storm);
                 self.device(of).set_latency((1, ticks));
             }
-            Act::Gone(gone) => {
-                self.count(Fault::Loss);
-                self.excuse_metadata();
-                self.excuse_cache();
-                self.host().cache().set_gone(gone);
-            }
+            Act::Gone { power } => self.lose_cache(power),
+            Act::Back => self.back(),
             _ => unreachable!("{act:?} hurts nobody"),
         }
     }
@@ -263,6 +260,9 @@ impl World {
             Part::Data => {
                 self.count(Fault::CacheErrors);
                 self.excuse_cache();
+                if kind == FaultKind::Read && count > FEW {
+                    self.excuse_order();
+                }
                 layout.data_offset()..layout.device_bytes()
             }
             Part::Backing(_) => {
@@ -282,6 +282,9 @@ impl World {
         }
     }
 }
+
+/// Reads that may fail in a row before any dirty block counts as lost.
+const FEW: u32 = 3;
 
 /// Slots that one write may cover.
 const REACH: u32 = 128;

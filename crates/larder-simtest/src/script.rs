@@ -131,8 +131,13 @@ pub enum Act {
         /// Ticks at most.
         ticks: u64,
     },
-    /// The cache device is gone, or there again.
-    Gone(bool),
+    /// The cache device does not answer.
+    Gone {
+        /// It has lost its power, too: of what it was not told to flush any part is lost, and it is a new one to whoever has it open.
+        power: bool,
+    },
+    /// It answers again; where it was given up, and let go of, it is gone on with when nothing is under way.
+    Back,
 }
 
 /// A device, or a part of one.
@@ -359,13 +364,19 @@ impl Writer<'_> {
             Fault::Rot => Act::Rot { at },
             Fault::Lost => Act::Lose,
             Fault::Misdirected => Act::Misdirect { at },
+            Fault::CacheErrors if self.rng.below(8) == 0 => Act::Back,
             Fault::CacheErrors => self.errors(Part::Data),
-            Fault::MetadataErrors if self.rng.below(3) == 0 => self.errors(Part::Metadata),
+            Fault::MetadataErrors => match self.rng.below(6) {
+                0..=1 => self.errors(Part::Metadata),
+                2..=3 => Act::Back,
+                _ => Act::Tick,
+            },
             Fault::BackingErrors => {
                 let of = Part::Backing(self.disk());
                 self.errors(of)
             }
-            Fault::Loss => Act::Gone(self.rng.below(3) == 0),
+            Fault::Loss if self.rng.below(3) == 0 => Act::Gone { power: self.rng.below(3) == 0 },
+            Fault::Loss => Act::Back,
             Fault::Storm => self.storm(),
             Fault::Change => self.setting(),
             _ => Act::Tick,
@@ -380,9 +391,8 @@ impl Writer<'_> {
             Part::Backing(_) => [FaultKind::Read, FaultKind::Write, FaultKind::Flush],
         };
         let kind = kinds[self.rng.below(3) as usize];
-        // So many errors in a row end the cache, and dirty blocks with it.
-        let most = if of == Part::Data && self.plan.holds_back { 3 } else { 40 };
-        let count = if self.rng.below(3) == 0 { 1 + self.rng.below(most) as u32 } else { 1 };
+        // So many in a row end the cache.
+        let count = if self.rng.below(3) == 0 { 1 + self.rng.below(40) as u32 } else { 1 };
         Act::Errors { of, kind, count }
     }
 

@@ -15,13 +15,14 @@ use crate::trace::Trace;
 use come_and_go::Leaving;
 use larder_engine::format::{Layout, Superblock, Uuid, format};
 use larder_engine::{
-    CachingSpec, DeviceOp, EngineConfig, KINDS, Request, SECTOR_BYTES, Sharing, TenantId, TenantStats,
-    VolumeId, Watermarks, WriteLimit, WritePolicy,
+    CachingSpec, DeviceOp, EngineConfig, KINDS, Request, RequestId, SECTOR_BYTES, Sharing, TenantId,
+    TenantStats, VolumeId, Watermarks, WriteLimit, WritePolicy,
 };
 use larder_io::sim::{
     Digest, FIRST, FaultModel, HostConfig, Oracle, Prefix, Rng, SimDevice, SimHost, Survivors, stamp,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use swap::{Attaching, Loss};
 
 /// Completions until a world must have come to rest, at most.
 const STEPS_MAX: usize = 1 << 20;
@@ -42,6 +43,8 @@ struct Excuses {
     backing_failed: bool,
     /// Operations on the cache's data have failed by script.
     data_failed: bool,
+    /// Reads of it have failed so often that a dirty block may count as lost, and what comes after it goes on.
+    unreadable: bool,
 }
 
 /// An engine and its devices, and what they may do.
@@ -66,6 +69,18 @@ pub struct World {
     trace: Trace,
     /// Volumes that have been told to leave since the last start.
     leaving: BTreeMap<usize, Leaving>,
+    /// What is written down of a cache that was given up. It outlives the process.
+    loss: Option<Loss>,
+    /// It is there again.
+    attaching: Option<Attaching>,
+    /// The cache device does not answer.
+    is_lost: bool,
+    /// It has lost its power: whoever has it open has nothing any more.
+    is_pulled: bool,
+    /// Requests of volumes that had failed when they came.
+    refused: BTreeSet<RequestId>,
+    /// Requests in flight, and of which volumes they are.
+    live: BTreeMap<RequestId, VolumeId>,
 }
 
 impl World {
@@ -104,6 +119,12 @@ impl World {
             counts: Counts { histories: 1, ..Counts::default() },
             trace,
             leaving: BTreeMap::new(),
+            loss: None,
+            attaching: None,
+            is_lost: false,
+            is_pulled: false,
+            refused: BTreeSet::new(),
+            live: BTreeMap::new(),
             plan,
         };
         world.format();
@@ -195,16 +216,26 @@ impl World {
         self.excuses.data_failed = true;
     }
 
+    /// Reads of the cache's data are about to fail, many in a row.
+    pub fn excuse_order(&mut self) {
+        self.excuses.unreadable = true;
+    }
+
     /// Submit a request; its name is chosen here.
     pub fn submit(&mut self, request: Request) {
         let request = Request { id: self.host.free_id(), ..request };
         self.counts.requests += 1;
         self.tell(|| format!("  {request:?}"));
+        if self.host.engine().is_failed(request.volume) {
+            self.refused.insert(request.id);
+        }
+        self.live.insert(request.id, request.volume);
         let data = self.oracle.begin(&request);
         self.survivors.begin(&request, &data);
         self.prefix.begin(&request, &data);
         self.host.submit(request, data);
         self.check();
+        self.look_after_cache();
     }
 
     /// End the operation that is due next. False if none was in flight.
@@ -212,7 +243,8 @@ impl World {
         let stepped = self.host.step();
         self.take_done();
         self.go_on_leaving();
-        stepped
+        let attached = self.look_after_cache();
+        stepped || attached
     }
 
     /// Let everything in flight end.
@@ -263,6 +295,8 @@ impl World {
         self.host.tick();
         self.go_on_leaving();
         self.check();
+        self.look_after_cache();
+        self.wait_to_attach();
     }
 
     /// Change a quota, and evict what is above it.
@@ -370,11 +404,11 @@ impl World {
         self.through[self.plan.disks[disk].tenant]
     }
 
-    /// Nothing that a guest would be told of has failed, nor will: backings, and where dirty blocks may be the cache's data.
-    fn serves_all(&self) -> bool {
+    /// Nothing that guests of a volume would be told of has failed, nor will: backings, and where dirty blocks may be the cache's data.
+    fn serves_all(&self, disk: usize) -> bool {
         let cache_fails = self.plan.cache.fails() || self.excuses.data_failed || self.excuses.spoiled;
-        let through = self.through.iter().all(|&through| through);
-        self.backings_are_sound() && (through || !cache_fails)
+        let cache_fails = cache_fails || self.excuses.metadata_failed;
+        self.backings_are_sound() && (self.is_through(disk) || !cache_fails)
     }
 
     /// No backing has failed, nor will.

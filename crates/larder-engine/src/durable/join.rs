@@ -92,6 +92,8 @@ impl Engine {
             return true;
         }
         let drained = self.cache_failed || self.draining(volume) == Drain::Done;
+        // Of a volume that has failed the device may bring back what is dirty.
+        let drained = drained && !self.is_failed(volume);
         if !drained || self.volume(volume).dirty > 0 || !self.is_forgotten(volume) || self.is_awaited(volume)
         {
             return false;

@@ -75,11 +75,15 @@ pub enum Planted {
     JoinUntold,
     /// A volume leaves, and what is cached of it stays.
     LeftBehind,
+    /// Volumes are served on when the cache device has failed that alone has some of their data.
+    LostServed,
+    /// Likewise those of which all was written back just now, before the journal durably says so.
+    JustCleanServed,
 }
 
 impl Planted {
     /// All of them, with their names.
-    pub const NAMES: [(&str, Self); 33] = [
+    pub const NAMES: [(&str, Self); 35] = [
         ("mark-skipped", Self::MarkSkipped),
         ("mark-not-awaited", Self::MarkNotAwaited),
         ("slot-before-free", Self::SlotBeforeFree),
@@ -113,6 +117,8 @@ impl Planted {
         ("growth-untold", Self::GrowthUntold),
         ("join-untold", Self::JoinUntold),
         ("left-behind", Self::LeftBehind),
+        ("lost-served", Self::LostServed),
+        ("just-clean-served", Self::JustCleanServed),
     ];
 
     /// The bug of this name.

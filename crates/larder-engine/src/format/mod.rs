@@ -50,7 +50,7 @@ pub use record::Header;
 #[cfg(feature = "planted")]
 pub(crate) use recover::recover_with;
 pub use recover::{PageState, RecoverError, Recovered, Session, SlotState, Version, recover, recover_after};
-pub use repair::{Lost, Repaired, repair};
+pub use repair::{Lost, Repaired, repair, repair_after};
 pub use superblock::{SUPERBLOCK_BYTES, Superblock, Unusable, VERSION};
 pub use table::{PageWrite, TableWriter, Ticket};
 pub use volumes::{Volume, VolumeTable, VolumeTableError};

@@ -3,10 +3,11 @@
 use super::build::write_pages;
 use super::entry::BlockId;
 use super::page::Contents;
-use super::recover::{RecoverError, Recovered, SlotState, check_room, recover};
+use super::recover::{RecoverError, Recovered, SlotState, check_room, recover, recover_after};
 use super::superblock::Superblock;
 use super::volumes::VolumeTable;
 use super::{Finding, MediumError, MediumMut, SESSION_RECORDS};
+use crate::SessionMark;
 use std::ops::Range;
 
 /// What a repair had to give up that no backing may have.
@@ -48,10 +49,20 @@ pub struct Repaired {
 /// cache that is still damaged, and can be repaired again.
 pub fn repair(medium: &mut impl MediumMut) -> Result<Repaired, RecoverError> {
     let recovered = recover(medium)?;
-    let repaired = summary(&recovered);
+    repair_to(medium, &recovered)
+}
+
+/// The same by someone who knows what was durable of a session: none of that is taken for what a power cut left.
+pub fn repair_after(medium: &mut impl MediumMut, mark: SessionMark) -> Result<Repaired, RecoverError> {
+    let recovered = recover_after(medium, mark)?;
+    repair_to(medium, &recovered)
+}
+
+fn repair_to(medium: &mut impl MediumMut, recovered: &Recovered) -> Result<Repaired, RecoverError> {
+    let repaired = summary(recovered);
     // Further than any session could be. Until the superblock says so, too, such a page does not count.
     let upto = recovered.highest() + SESSION_RECORDS;
-    let volumes = next_volumes(&recovered);
+    let volumes = next_volumes(recovered);
     let keep = |slot| match recovered.slot(slot) {
         SlotState::Used(contents) => Some(contents),
         _ => None,

@@ -199,6 +199,11 @@ impl Engine {
         false
     }
 
+    /// True if a part waits for older epochs.
+    pub(crate) fn is_at_gate(&self, volume: VolumeId, part_id: u32) -> bool {
+        self.order(volume).is_some_and(|order| order.gate.contains(&part_id))
+    }
+
     /// A part has ended.
     pub(crate) fn leave_order(&mut self, part: &Part) {
         let blocks = self.blocks_of(part.start, part.end);

@@ -52,15 +52,19 @@ impl CachePlan {
         if !kept::is_as_configured(&recovered, &spec, &device) {
             return Err(another());
         }
-        let next = Next::Distrust(recovered);
+        let next = Next::Distrust(recovered, mark);
         let room = room_on(&spec, &device, &next)?;
         Ok(Self { spec, room, device: Some(device), next })
     }
 }
 
 /// Drop all clean blocks, durably. The superblock says first that the cache needs a check: a repair of such a cache keeps none of them, and one that is
-/// cut short is not taken for a healthy cache.
-pub(super) fn distrust(device: &FileDevice, recovered: &Recovered) -> Result<Recovered, CacheError> {
+/// cut short is not taken for a healthy cache. What the session is known to have made durable is not doubted, whatever has become of its data since.
+pub(super) fn distrust(
+    device: &FileDevice,
+    recovered: &Recovered,
+    mark: SessionMark,
+) -> Result<Recovered, CacheError> {
     let told = recovered.superblock();
     if !told.needs_check {
         let superblock = Superblock { needs_check: true, clean_stop: false, ..told.successor() };
@@ -68,7 +72,7 @@ pub(super) fn distrust(device: &FileDevice, recovered: &Recovered) -> Result<Rec
         let written = medium.write(superblock.offset(), &superblock.encode()).and_then(|()| medium.flush());
         written.map_err(|error| failed(device.path(), "write", io::Error::other(error.to_string())))?;
     }
-    let mended = mend(device)?;
+    let mended = mend(device, Some(mark))?;
     let clean = mended.blocks().find(|(_, contents)| !contents.dirty).map(|(slot, _)| slot);
     match clean {
         None => Ok(mended),

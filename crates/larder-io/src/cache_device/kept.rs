@@ -6,7 +6,7 @@ use crate::file::FileDevice;
 use larder_engine::SessionMark;
 use larder_engine::format::{
     self, Layout, LayoutError, RecoverError, Recovered, SlotState, Superblock, Uuid, recover, recover_after,
-    repair,
+    repair, repair_after,
 };
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -109,11 +109,15 @@ pub(super) fn make(device: &FileDevice, layout: Layout) -> Result<Recovered, Cac
     recover(&mut medium).map_err(|why| damaged(path, &why))
 }
 
-/// Give up clean blocks of which nothing certain is known, so that the rest can be gone on with.
-pub(super) fn mend(device: &FileDevice) -> Result<Recovered, CacheError> {
+/// Give up clean blocks of which nothing certain is known, so that the rest can be gone on with. `mark` is what is known to have been durable.
+pub(super) fn mend(device: &FileDevice, mark: Option<SessionMark>) -> Result<Recovered, CacheError> {
     let path = device.path();
     let mut medium = medium(device)?;
-    let repaired = repair(&mut medium).map_err(|why| damaged(path, &why))?;
+    let repaired = match mark {
+        Some(mark) => repair_after(&mut medium, mark),
+        None => repair(&mut medium),
+    };
+    let repaired = repaired.map_err(|why| damaged(path, &why))?;
     for finding in &repaired.findings {
         tracing::warn!(cache = %path.display(), "repaired: {finding}");
     }

@@ -3,7 +3,7 @@
 use super::super::{CacheDevice, CacheError, CachePlan, CacheSpec};
 use larder_engine::SessionMark;
 use larder_engine::format::{
-    BlockId, Entry, Harm, Layout, Medium, MediumError, MediumMut, Recovered, Superblock, Uuid, Volume,
+    BlockId, Entry, Epoch, Harm, Layout, Medium, MediumError, MediumMut, Recovered, Superblock, Uuid, Volume,
     VolumeTable, check, recover,
 };
 use std::fs::{self, File};
@@ -77,14 +77,7 @@ fn write(medium: &mut OnFile, recovered: &Recovered, blocks: u32, dirty: bool) {
             let crc = salt.block(block, &[0; 4096]);
             session
                 .journal
-                .push(Entry::Map {
-                    block,
-                    dirty,
-                    epoch: larder_engine::format::Epoch::NONE,
-                    slot,
-                    crc,
-                    old: None,
-                })
+                .push(Entry::Map { block, dirty, epoch: Epoch::NONE, slot, crc, old: None })
                 .unwrap();
         }
         for piece in session.journal.seal() {
@@ -325,6 +318,33 @@ fn a_cache_that_was_given_up_is_back_without_its_clean_blocks() {
         // Somebody has repaired it since: that is a later session.
         assert!(again(&place, mark).is_ok());
     }
+}
+
+/// The device took no superblock that says that it was given up, and what was written last is damaged: of what is known to have been durable nothing is doubted for that.
+#[test]
+fn damaged_data_of_a_cache_that_was_given_up_cost_no_other_block() {
+    let place = Place::with_blocks(9, true);
+    let mark = mark_of(&place);
+    // Data are looked at where they are of the last commit alone.
+    let before = place.recovered();
+    let mut session = before.open().unwrap();
+    let superblock = &session.superblock;
+    place.medium().write(superblock.offset(), &superblock.encode()).unwrap();
+    let (layout, salt) = (session.superblock.layout, session.superblock.salt());
+    for slot in [20, 21] {
+        let (block, epoch) = (BlockId { volume: 0, block: slot.into() }, Epoch::NONE);
+        let crc = salt.block(block, &[0; 4096]);
+        session.journal.push(Entry::Write { block, epoch, slot, crc, old: None }).unwrap();
+    }
+    for piece in session.journal.seal() {
+        place.medium().write(piece.offset, &piece.bytes).unwrap();
+    }
+    let mark = SessionMark { record: mark.record + 1, session: session.superblock.session, ..mark };
+    assert_eq!(place.recovered().blocks().count(), 11);
+    place.medium().write(layout.slot_offset(20), &[9; 4096]).unwrap();
+    assert_eq!(place.recovered().blocks().count(), 9, "nobody can tell it from a power cut");
+    let mut cache = again(&place, mark).unwrap().format().unwrap();
+    assert_eq!(cache.take_recovered().unwrap().blocks().count(), 11);
 }
 
 #[test]

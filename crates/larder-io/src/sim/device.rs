@@ -123,6 +123,16 @@ impl SimDevice {
         self.faults.gone = gone;
     }
 
+    /// It loses its power while it is in use: of what was not flushed any part is lost, operations in flight fail, and it does not answer.
+    pub fn pull(&mut self, tears: bool, rng: &mut Rng) {
+        for pending in self.pending.values_mut() {
+            (pending.outcome, pending.lands) = (Err(IoError::Io), Lands::None);
+        }
+        self.volatile.clear();
+        self.values.cut(&mut self.bytes, tears, rng);
+        self.faults.gone = true;
+    }
+
     /// Operations started from now on take this long ([`FaultModel::latency`]).
     pub fn set_latency(&mut self, latency: (u64, u64)) {
         self.faults.model.latency = latency;

@@ -146,6 +146,13 @@ impl Oracle {
         self.see(volume, sector, now, bytes);
     }
 
+    /// True if a sector may be so now. Pins nothing.
+    pub fn may_be(&self, volume: VolumeId, sector: u64, bytes: &[u8]) -> bool {
+        let seen = stamp::read(volume, sector, bytes);
+        let versions = &self.volumes[usize::from(volume.0)][sector as usize];
+        versions.iter().any(|v| Some(v.value) == seen && v.dead_at > self.now)
+    }
+
     /// Sectors of a volume.
     pub fn sectors(&self, volume: VolumeId) -> u64 {
         self.volumes[usize::from(volume.0)].len() as u64

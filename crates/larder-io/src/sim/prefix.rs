@@ -116,6 +116,12 @@ impl Prefix {
         }
     }
 
+    /// What nobody has flushed of a volume may be gone; none of its requests is in flight.
+    pub fn set_back(&mut self, volume: VolumeId) {
+        let versions = self.volumes[usize::from(volume.0)].iter_mut().flatten();
+        versions.for_each(|version| version.sure &= version.flushed != NEVER);
+    }
+
     /// Panics unless what a power cut of the backing alone may leave of it is the volume after some of its flushes.
     pub fn check(&self, volume: VolumeId, backing: &SimDevice, rng: &mut Rng) {
         let image = backing.after_cut(rng);

@@ -30,20 +30,32 @@ impl World {
         let disks = 0..self.plan.disks.len() as u16;
         disks.clone().for_each(|disk| self.host.backing(VolumeId(disk)).forgive());
         disks.clone().map(VolumeId).for_each(|volume| self.host.set_drain(volume, true));
-        // What is damaged stays: nobody else has it.
+        // What is damaged stays: nobody else has it. So does what is on a cache device that does not answer.
         let is_done = |world: &Self| {
             let engine = world.host.engine();
             let lost = |volume| engine.lost().filter(|lost| lost.0 == volume).count();
-            disks.clone().map(VolumeId).all(|volume| engine.dirty_of(volume) as usize == lost(volume))
+            let is_gone = |volume| world.is_lost && engine.is_failed(volume);
+            let is_clean = |volume| engine.dirty_of(volume) as usize == lost(volume);
+            disks
+                .clone()
+                .map(VolumeId)
+                .all(|volume| is_gone(volume) || (!engine.is_failed(volume) && is_clean(volume)))
         };
         for _ in 0..DRAIN_MAX {
             self.settle();
             if is_done(self) {
                 disks.clone().map(VolumeId).for_each(|volume| self.host.set_drain(volume, false));
                 self.settle();
-                return disks.for_each(|disk| {
-                    self.observe_backing(VolumeId(disk), 0, self.plan.disks[usize::from(disk)].bytes)
-                });
+                return disks
+                    .filter(|&disk| !self.host.engine().is_failed(VolumeId(disk)))
+                    .collect::<Vec<_>>()
+                    .into_iter()
+                    .for_each(|disk| {
+                        self.observe_backing(VolumeId(disk), 0, self.plan.disks[usize::from(disk)].bytes)
+                    });
+            }
+            if !self.is_lost && self.host.engine().cache_failed() {
+                self.back();
             }
             self.tick();
         }
@@ -73,13 +85,17 @@ impl World {
             self.oracle.end(&request, result, &data);
             self.survivors.end(&request, result.is_ok(), &data);
             self.prefix.end(&request, result.is_ok());
-            assert!(!self.serves_all() || result.is_ok(), "nothing fails: {request:?}");
+            let disk = usize::from(request.volume.0);
+            assert!(!self.serves_all(disk) || result.is_ok(), "nothing fails: {request:?}");
+            self.live.remove(&request.id);
+            let refused = self.refused.remove(&request.id);
+            assert!(!refused || result.is_err(), "its volume has failed, and is served: {request:?}");
         }
     }
 
     /// The backings of ordered volumes are what those were after some of their flushes, unless what the cache alone had was damaged.
     pub(super) fn check_prefixes(&mut self) {
-        let sound = !self.excuses.spoiled && !self.excuses.harmed && !self.excuses.metadata_failed;
+        let sound = !self.excuses.spoiled && !self.excuses.harmed && !self.excuses.unreadable;
         for (number, disk) in (0..).zip(&self.plan.disks) {
             if disk.ordered && sound {
                 let volume = VolumeId(number);
@@ -103,5 +119,7 @@ impl World {
             let dirty = engine.dirty(number);
             assert!(dirty == 0 || !through, "{number:?} holds {dirty} dirty blocks");
         }
+        let failed = self.failed().into_iter().find(|volume| self.is_through(usize::from(volume.0)));
+        assert!(failed.is_none(), "{failed:?} has failed, and its backing has all of it");
     }
 }

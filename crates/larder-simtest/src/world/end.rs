@@ -109,12 +109,14 @@ impl World {
         if !self.backings_are_sound() {
             self.lose_held_back();
         }
+        self.lose_failed();
         if self.rng.chance(0.5) {
             self.tell(|| "the power goes after it".into());
             self.host.power_cut(&mut self.rng);
             let left = self.survivors.cut();
             // The stop has flushed everything, so nothing is lost: the oracle goes on as before. Not so where the cache was given up.
             if !self.backings_are_sound() || self.host.engine().cache_failed() {
+                self.prefix.abandon();
                 self.oracle.restart(&left);
             }
         }
@@ -222,6 +224,10 @@ impl World {
 
     /// Add the images to the digest; faults that were to come do not.
     fn note_end(&mut self) {
+        self.write_down();
+        (self.attaching, self.is_lost, self.is_pulled) = (None, false, false);
+        self.refused.clear();
+        self.live.clear();
         self.host.digest_images();
         self.host.cache().forgive();
         self.host.cache().set_gone(false);

@@ -1,18 +1,22 @@
 //! What an operator does with a cache that an engine refuses: repair it, or make a new one.
 
 use super::World;
-use larder_engine::format::{Finding, SUPERBLOCK_BYTES, check, repair};
+use larder_engine::format::{Finding, Recovered, SUPERBLOCK_BYTES, check, repair};
 
 impl World {
-    /// Make the cache one that can be used.
-    pub(super) fn mend(&mut self) {
+    /// Make the cache one that can be used. One that may have what no backing has is not given up.
+    pub(super) fn mend(&mut self, found: &Recovered) {
         self.host.cache().forgive();
-        if self.rng.chance(0.5) {
+        let is_dirty = found.blocks().any(|(_, contents)| contents.dirty);
+        if !is_dirty && self.rng.chance(0.5) {
             self.tell(|| "a new cache is made".into());
             return self.format();
         }
         self.tell(|| "the cache is repaired".into());
-        repair(self.host.cache()).expect("what was recovered can be repaired");
+        let harmed = self.excuses.harmed;
+        let repaired = repair(self.host.cache()).expect("what was recovered can be repaired");
+        let loses = !repaired.lost.is_empty() || !repaired.outdated.is_empty();
+        assert!(harmed || !loses, "a repair of what nobody has damaged loses data: {repaired:?}");
         self.mended();
         let wrong = check(self.host.cache(), true).expect("it was repaired");
         let data = |finding: &Finding| matches!(finding, Finding::Data { .. });

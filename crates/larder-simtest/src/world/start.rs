@@ -4,6 +4,7 @@ use super::{World, engine_config};
 use crate::plan::Disk;
 use larder_engine::format::{
     Finding, RecoverError, Recovered, SUPERBLOCK_BYTES, Severity, SlotState, Uuid, Volume, check, recover,
+    recover_after,
 };
 use larder_engine::{Engine, OpenError, Planted, TenantId};
 use larder_io::sim::{SharedSlots, SimDevice};
@@ -16,26 +17,20 @@ impl World {
 
     /// Start an engine on what is there.
     pub(crate) fn start(&mut self) {
-        let untold = self.may_be_untold();
         // Those that had left are there again.
         self.leaving.clear();
-        let recovered = self.recover_or_format(untold);
+        let recovered = self.recover_or_format();
         let (engine, pool) = self.open_or_mend(recovered);
         self.before = self.metadata();
+        self.excuses.data_failed = false;
         self.host.cache().forgive();
         self.host.restart(engine, pool);
         self.check();
     }
 
-    /// The engine may have given its metadata up. If it could not say so to the device, whoever brings that back must not start with it.
-    fn may_be_untold(&self) -> bool {
-        let engine = self.host.engine();
-        self.excuses.metadata_failed && engine.cache_failed() && engine.is_stopped()
-    }
-
     /// Data of the last commit are not there, and may be so because they were damaged: nobody can tell that from a power cut, and something that guests were told is
     /// durable may be gone.
-    fn may_be_damage(&self, recovered: &Recovered) -> bool {
+    pub(super) fn may_be_damage(&self, recovered: &Recovered) -> bool {
         let gone = |finding: &Finding| matches!(finding, Finding::NotArrived { .. });
         self.excuses.spoiled && recovered.findings().iter().any(gone)
     }
@@ -46,14 +41,31 @@ impl World {
         (0..self.plan.disks.len()).for_each(|disk| self.rewritten(disk));
     }
 
-    fn recover_or_format(&mut self, untold: bool) -> Recovered {
-        let found = recover_with(self.host.cache(), self.plan.planted);
+    fn recover_or_format(&mut self) -> Recovered {
+        let loss = self.loss.take();
+        let found = match &loss {
+            Some(loss) => recover_after(self.host.cache(), loss.mark),
+            None => recover_with(self.host.cache(), self.plan.planted),
+        };
         match found {
-            Ok(recovered) if untold && !recovered.superblock().needs_check => {}
             Ok(recovered) if self.may_be_damage(&recovered) => self.begin_anew(),
             Ok(recovered) => {
                 self.check_findings(&recovered);
-                return recovered;
+                let Some(loss) = loss else { return recovered };
+                // What was written down may be lost: an operator has to see to a cache that says that it needs a check.
+                if recovered.superblock().needs_check && self.rng.below(4) == 0 {
+                    self.tell(|| "nobody knows why".into());
+                    return recovered;
+                }
+                if let Some(mended) = self.again(&loss) {
+                    self.counts.returned_at_start += 1;
+                    self.counts.back += mended.blocks().count() as u64;
+                    return mended;
+                }
+                assert!(
+                    loss.failed.is_empty(),
+                    "only a cache that nobody has damaged has what no backing has"
+                );
             }
             Err(error) => assert!(self.excuses.harmed, "a cache without damage is refused: {error}"),
         }
@@ -65,7 +77,7 @@ impl World {
     /// Nothing is wrong that the faults have not put there.
     fn check_findings(&mut self, recovered: &Recovered) {
         self.check_superblocks(recovered);
-        if self.excuses.harmed || self.excuses.metadata_failed {
+        if self.excuses.harmed {
             return;
         }
         // By the offline check, too, every block that would be served is what was mapped.
@@ -74,13 +86,16 @@ impl World {
             wrong.retain(|finding| !matches!(finding, Finding::Data { .. }));
         }
         wrong.extend_from_slice(recovered.findings());
+        if self.excuses.metadata_failed {
+            wrong.retain(|finding| !matches!(finding, Finding::NeedsCheck));
+        }
         // A copy that was being written may be torn: nothing is lost.
         let worst = wrong.iter().map(Finding::severity).max();
         assert!(worst <= Some(Severity::Note), "{wrong:?}");
     }
 
     /// A superblock that nobody has written as it is was torn or damaged, and is known for that.
-    fn check_superblocks(&mut self, recovered: &Recovered) {
+    pub(super) fn check_superblocks(&mut self, recovered: &Recovered) {
         for (copy, first) in (0u8..).zip(&self.superblocks) {
             let offset = u64::from(copy) * SUPERBLOCK_BYTES as u64;
             let mut bytes = vec![0; SUPERBLOCK_BYTES];
@@ -110,7 +125,7 @@ impl World {
                 }
                 Err(error) => panic!("the cache cannot be opened: {error}"),
             }
-            self.mend();
+            self.mend(&recovered);
             recovered = self.recovered();
         }
         panic!("a mended cache is refused");

@@ -1,7 +1,9 @@
 //! The cache device fails under guests that stay: what is clean is served on, what the device alone has is not; and when it is there again, so is that.
 
 use crate::support::{BLOCK, VOLUME, plan, tend};
-use larder_engine::{CachingSpec, DirtyLimits, Drain, IoError, VolumeId, WritePolicy};
+use larder_engine::{
+    CachingSpec, DeviceOp, DirtyLimits, Drain, IoError, OpKind, RequestKind, Target, VolumeId, WritePolicy,
+};
 use larder_io::sim::{FaultKind, Rng, ask};
 use larder_simtest::{Disk, Plan, Tenant, World};
 
@@ -10,6 +12,11 @@ const BLOCKS: u64 = 64;
 
 /// A tenant under `wb` that rests dirty, and one under `wt`, with a volume each.
 fn two(seed: u64) -> World {
+    two_with(seed, false)
+}
+
+/// The same; the first one's writes have an order, or none.
+fn two_with(seed: u64, ordered: bool) -> World {
     let one = plan(BLOCKS);
     let tenant = |policy| Tenant {
         quota: 400,
@@ -18,9 +25,8 @@ fn two(seed: u64) -> World {
         caching: CachingSpec::default(),
     };
     let tenants = vec![tenant(WritePolicy::WriteBack), tenant(WritePolicy::WriteThrough)];
-    let disks =
-        (0..2).map(|tenant| Disk { tenant, bytes: BLOCKS * BLOCK, identity: 0, ordered: false }).collect();
-    let mut world = World::new(Plan { tenants, disks, seed, ..one });
+    let disk = |tenant| Disk { tenant, bytes: BLOCKS * BLOCK, identity: 0, ordered: ordered && tenant == 0 };
+    let mut world = World::new(Plan { tenants, disks: (0..2).map(disk).collect(), seed, ..one });
     world.settle();
     world
 }
@@ -175,6 +181,96 @@ fn a_block_that_was_written_back_just_now_still_counts() {
     world.settle();
     world.read_everything();
     assert_eq!(world.host().engine().draining(VOLUME), Drain::Done, "what was asked for goes on");
+}
+
+/// It failed after all of the volume had been written back, and before the journal durably says so: what is dirty there would be back, over what
+/// somebody else has written since.
+#[test]
+fn a_volume_that_has_failed_does_not_leave() {
+    let mut world = two(6);
+    world.submit(ask::write(VOLUME, 0, BLOCK));
+    world.settle();
+    world.submit(ask::flush(VOLUME));
+    world.settle();
+    world.host().set_drain(VOLUME, true);
+    while world.host().engine().dirty_of(VOLUME) > 0 {
+        assert!(world.step());
+    }
+    world.excuse_metadata();
+    world.excuse_cache();
+    world.host().cache().set_gone(true);
+    world.settle();
+    world.detach();
+    world.settle();
+    world.host().forget_volume(VOLUME);
+    world.trim();
+    world.settle();
+    assert!(!world.host().leave(VOLUME));
+    world.reattach(|_| {});
+    world.settle();
+    while !world.host().leave(VOLUME) {
+        assert!(world.step(), "it leaves when the backing has all of it");
+        world.trim();
+    }
+}
+
+/// What it is to cover may be lost with the device's power: it must not end well with what another session finds.
+#[test]
+fn a_flush_that_waits_when_the_device_is_there_again_fails() {
+    let is_flush = |op: &DeviceOp| op.target == Target::Backing(VOLUME) && op.kind == OpKind::Flush;
+    for seed in 0..20 {
+        let mut world = two(seed);
+        // Something on the backing is to be flushed there, and that takes long.
+        world.submit(ask::of(RequestKind::WriteZeroes { no_hole: true }, VOLUME, 20 * BLOCK, BLOCK));
+        world.settle();
+        world.submit(ask::flush(VOLUME));
+        world.submit(ask::write(VOLUME, 0, BLOCK));
+        world.settle_but(is_flush);
+        world.submit(ask::flush(VOLUME));
+        world.settle_but(is_flush);
+        assert_eq!(world.host().live(), 2);
+        world.excuse_metadata();
+        world.excuse_cache();
+        world.host().cache().pull(true, &mut Rng::new(seed));
+        world.detach();
+        world.settle_but(is_flush);
+        world.reattach(|world| assert_eq!(world.host().live(), 0));
+        world.settle();
+        world.read_everything();
+    }
+}
+
+/// Parts that wait for marks, or for older epochs, when the device fails end once.
+#[test]
+fn those_who_wait_in_order_are_told_once() {
+    for seed in 0..400 {
+        let (mut world, mut rng) = (two_with(seed, true), Rng::new(seed ^ 99));
+        for _ in 0..3 {
+            for _ in 0..20 + rng.below(20) {
+                let at = rng.below(8) * BLOCK + rng.below(3) * 512;
+                let len = 512 + rng.below(3 * 8) * 512;
+                world.submit(match rng.below(6) {
+                    0 => ask::flush(VOLUME),
+                    1 => ask::of(RequestKind::Discard, VOLUME, at, len),
+                    2 => ask::read(VOLUME, at, len),
+                    _ => ask::write(VOLUME, at, len),
+                });
+                world.host().set_drain(VOLUME, rng.chance(0.5));
+                (0..rng.below(4)).for_each(|_| _ = world.step());
+            }
+            world.excuse_metadata();
+            world.excuse_cache();
+            world.host().cache().set_gone(true);
+            world.excuse_order();
+            (0..rng.below(30)).for_each(|_| _ = world.step());
+            world.detach();
+            world.settle();
+            world.reattach(|_| {});
+        }
+        world.host().set_drain(VOLUME, false);
+        world.settle();
+        world.read_everything();
+    }
 }
 
 #[test]

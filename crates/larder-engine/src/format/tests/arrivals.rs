@@ -111,6 +111,28 @@ fn what_is_called_durable_counts_whatever_became_of_its_data() {
     assert!(rig.is_told_of_damage());
 }
 
+/// A session was given up, and its device took no superblock that says so. Whoever has written down what was durable loses nothing but the data that are damaged.
+#[test]
+fn a_repair_by_someone_who_knows_what_was_durable_does_not_doubt_it() {
+    let mut rig = Rig::committed();
+    rig.data(1, 2);
+    let entry = rig.entry(6, 1, 2, None);
+    rig.records(&[entry]);
+    rig.flush();
+    rig.data(0, 9);
+    let Superblock { uuid, session, .. } = rig.session.superblock;
+    let mark = crate::SessionMark { uuid, session, record: 2, part: 0 };
+    let mut doubted = rig.disk.clone();
+    doubted.write(layout(64).slot_offset(1), &[9; 4096]).unwrap();
+    let mut known = doubted.clone();
+    assert_eq!(repair(&mut doubted).unwrap().kept, 1, "nobody can tell it from a power cut");
+    let repaired = repair_after(&mut known, mark).unwrap();
+    assert_eq!((repaired.kept, repaired.lost), (2, vec![]));
+    assert_eq!(check(&mut known, false).unwrap(), []);
+    rig.disk = known;
+    assert!(rig.is_told_of_damage());
+}
+
 #[test]
 fn data_of_a_slot_that_was_freed_since_are_not_asked_for() {
     let mut rig = Rig::new();
