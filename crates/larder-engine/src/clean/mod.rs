@@ -25,8 +25,14 @@ use std::collections::{BTreeSet, VecDeque};
 
 pub use drain::Drain;
 
-/// Runs under way at a time, at most.
+/// Runs of a volume under way at a time, at most.
 const RUNS_MAX: usize = 8;
+
+/// Runs of all volumes, at most; but each may have one.
+const RUNS_ALL: usize = 16;
+
+/// What waits is looked through so far for something of a volume that may have another run.
+const WAITING_LOOKS: usize = 1024;
 
 /// Blocks looked at for one that can be written back now.
 const LOOKS: usize = 64;
@@ -344,13 +350,17 @@ impl Engine {
         if self.cache_failed || self.may_not_clean() {
             return;
         }
-        while self.cleaner.runs.len() < RUNS_MAX {
-            let Some(key) = self.next_to_clean() else {
-                self.cleaner.due = false;
-                return;
-            };
+        while let Some(key) = self.next_to_clean() {
             self.start_clean(key);
         }
+        // The end of a run is another reason to look.
+        self.cleaner.due = false;
+    }
+
+    /// Another run of this volume may be started. A backing that is slow keeps those of the others from nothing.
+    fn may_run(&self, volume: VolumeId) -> bool {
+        let runs = self.runs(volume) as usize;
+        runs == 0 || (runs < RUNS_MAX && self.cleaner.runs.len() < RUNS_ALL)
     }
 
     fn may_not_clean(&self) -> bool {
@@ -382,15 +392,19 @@ impl Engine {
 
     /// The next block that stands in the way of others. Below half of the way to the limit there are clean ones to leave in its place, and it can wait for the guests.
     fn next_urgent(&mut self) -> Option<BlockKey> {
-        let found = self.cleaner.urgent.iter().take(LOOKS).position(|key| !self.yields(key.volume))?;
+        let is_next = |key: &BlockKey| !self.yields(key.volume) && self.may_run(key.volume);
+        let found = self.cleaner.urgent.iter().take(WAITING_LOOKS).position(is_next)?;
         self.cleaner.urgent.remove(found)
     }
 
     /// The next block that is dirty for too long. While guests wait for a backing it gets one run after the other.
     fn next_aged(&mut self) -> Option<BlockKey> {
         for _ in 0..LOOKS {
-            let is_next = |key: &BlockKey| !self.yields(key.volume) || self.runs(key.volume) == 0;
-            let at = self.cleaner.aged.iter().take(LOOKS).position(is_next)?;
+            let is_next = |key: &BlockKey| match self.yields(key.volume) {
+                true => self.runs(key.volume) == 0,
+                false => self.may_run(key.volume),
+            };
+            let at = self.cleaner.aged.iter().take(WAITING_LOOKS).position(is_next)?;
             let key = self.cleaner.aged[at];
             match self.cleaner.backlog.next_of_piece(key).filter(|_| !self.is_paused(key.volume)) {
                 None => drop(self.cleaner.aged.remove(at)),
@@ -418,7 +432,7 @@ impl Engine {
     /// True if another run of this volume is to be started.
     fn wants_cleaning(&self, volume: VolumeId) -> bool {
         let state = self.volume(volume);
-        if state.dirty == 0 || self.is_paused(volume) {
+        if state.dirty == 0 || self.is_paused(volume) || !self.may_run(volume) {
             return false;
         }
         let cleaner = &self.cleaner.volumes[volume.0 as usize];
