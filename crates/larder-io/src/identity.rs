@@ -36,6 +36,19 @@ pub fn backing_of(identity: &str) -> &str {
     }
 }
 
+/// True if one disk has both identities, by whatever path.
+pub fn is_same_disk(one: &str, other: &str) -> bool {
+    let disk = |identity: &str| match identity.rsplit_once(" [") {
+        Some((_, disk)) if disk.ends_with(']') && disk != "device]" => Some(disk.to_owned()),
+        _ => None,
+    };
+    match (disk(one), disk(other)) {
+        (Some(one), Some(other)) => one == other,
+        // Here only the path tells; earlier versions kept nothing else.
+        _ => backing_of(one) == backing_of(other),
+    }
+}
+
 impl Backing {
     /// What tells it from any other backing, over restarts ([`backing_of`] has its first part).
     pub fn identity(&self) -> String {
@@ -48,13 +61,18 @@ impl Backing {
 
 impl FileDevice {
     fn identity(&self) -> String {
-        let disk = match self.file().metadata() {
-            Ok(metadata) if self.is_block_device() => device(metadata.rdev()),
-            Ok(metadata) => inode(&metadata),
-            Err(_) => "unknown".into(),
-        };
-        format!("{} [{disk}]", self.path().display())
+        of_file(self.path(), self.file(), self.is_block_device())
     }
+}
+
+/// The identity of a file or block device.
+pub(crate) fn of_file(path: &Path, file: &fs::File, is_block_device: bool) -> String {
+    let disk = match file.metadata() {
+        Ok(metadata) if is_block_device => device(metadata.rdev()),
+        Ok(metadata) => inode(&metadata),
+        Err(_) => "unknown".into(),
+    };
+    format!("{} [{disk}]", path.display())
 }
 
 /// Inodes are used again once their files are gone, so the time of birth belongs to it.
@@ -109,6 +127,24 @@ mod tests {
             fs::rename(&other, &path).unwrap();
             assert_ne!(identity(&path), first);
         }
+    }
+
+    #[test]
+    fn a_disk_is_the_same_by_another_path() {
+        let same = [
+            ("/a [inode 7, made 1.2]", "/b [inode 7, made 1.2]"),
+            ("/dev/sda [wwid x]", "/dev/disk/by-id/x [wwid x]"),
+            ("/dev/sda [device]", "/dev/sda [device]"),
+            ("/a", "/a [inode 7, made 1.2]"),
+            ("nbd://h/x", "nbd://h/x"),
+        ];
+        assert!(same.iter().all(|(one, other)| is_same_disk(one, other) && is_same_disk(other, one)));
+        let different = [
+            ("/a [inode 7, made 1.2]", "/a [inode 7, made 1.3]"),
+            ("/dev/sda [device]", "/dev/sdb [device]"),
+            ("nbd://h/x", "/dev/nbd0 [device]"),
+        ];
+        assert!(!different.iter().any(|(one, other)| is_same_disk(one, other)));
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub use driver_command::DRIVER_COMMAND_BYTES;
 pub use file::{FileDevice, OpenError};
 pub use frontend::{Event, Extent, Frontend, GuestRequest, VolumeInfo};
 pub use histogram::Histogram;
-pub use identity::backing_of;
+pub use identity::{backing_of, is_same_disk};
 pub use inherited::inherited_descriptors;
 pub use loan::{Lender, Loan};
 pub use mailbox::{

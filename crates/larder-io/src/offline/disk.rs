@@ -1,6 +1,7 @@
 //! The backings that dirty blocks are saved to, read and written with blocking calls.
 
 use crate::file::{OpenError, check_kind};
+use crate::identity::of_file;
 use crate::nbd_backing::BlockingNbd;
 use crate::{BackingError, NbdBacking, sys};
 use larder_nbd::Uri;
@@ -44,7 +45,10 @@ impl DiskError {
 
 /// An open backing.
 #[derive(Debug)]
-pub struct OpenDisk(Kind);
+pub struct OpenDisk {
+    kind: Kind,
+    identity: String,
+}
 
 #[derive(Debug)]
 enum Kind {
@@ -63,8 +67,16 @@ impl OpenDisk {
         let nbd = NbdBacking::connect(&uri).map_err(BackingError::Nbd)?;
         match nbd.is_read_only() {
             true => Err(DiskError::ReadOnly(uri)),
-            false => Ok(Self(Kind::Nbd(BlockingNbd::new(nbd)))),
+            false => {
+                let identity = nbd.uri().to_string();
+                Ok(Self { kind: Kind::Nbd(BlockingNbd::new(nbd)), identity })
+            }
         }
+    }
+
+    /// What tells it from any other backing ([`crate::is_same_disk`]).
+    pub fn identity(&self) -> &str {
+        &self.identity
     }
 }
 
@@ -76,26 +88,27 @@ fn open_file(path: &Path) -> Result<OpenDisk, OpenError> {
     let file = opened.map_err(fail("open"))?;
     let size = || if block_device { sys::block_device_bytes(&file) } else { Ok(file.metadata()?.len()) };
     let bytes = size().map_err(fail("look at"))?;
-    Ok(OpenDisk(Kind::File { file, bytes }))
+    let identity = of_file(path, &file, block_device);
+    Ok(OpenDisk { kind: Kind::File { file, bytes }, identity })
 }
 
 impl Disk for OpenDisk {
     fn bytes(&self) -> u64 {
-        match &self.0 {
+        match &self.kind {
             Kind::File { bytes, .. } => *bytes,
             Kind::Nbd(nbd) => nbd.bytes(),
         }
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.0 {
+        match &mut self.kind {
             Kind::File { file, .. } => file.write_all_at(bytes, offset),
             Kind::Nbd(nbd) => nbd.write(offset, bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.0 {
+        match &mut self.kind {
             Kind::File { file, .. } => file.sync_all(),
             Kind::Nbd(nbd) => nbd.flush(),
         }

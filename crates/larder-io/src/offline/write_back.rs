@@ -11,7 +11,7 @@ use larder_engine::format::{
     BlockId, Contents, JournalError, Medium, MediumError, MediumMut, PERIOD, RecoverError, Recovered,
     SlotState, Version,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// Bytes saved between two flushes of a backing: what a run that is cut short does again.
@@ -91,16 +91,17 @@ pub fn dirty_blocks(recovered: &Recovered) -> BTreeMap<u16, u64> {
 /// Save all dirty blocks of the volumes that `disks` has, and stop the cache cleanly. `tell` is called with the bytes that
 /// were looked at since the last time.
 ///
-/// `disks` are at least as large as their volumes, and nobody else writes to them. It can be cut short at any moment, and run
-/// again.
+/// `disks` are at least as large as their volumes, and nobody else writes to them. Blocks of the volumes that are saved `elsewhere`, on another disk than they are of, leave the cache: beside
+/// their own backing, which does not have them, they would be newer than what is around them, until they leave. It can be cut short at any moment, and run again.
 pub fn write_back<D: Disk>(
     medium: &mut impl MediumMut,
     recovered: &Recovered,
     disks: &mut BTreeMap<u16, D>,
+    elsewhere: &BTreeSet<u16>,
     tell: impl FnMut(u64),
 ) -> Result<Saved, WriteBackError> {
     let batch_blocks = BATCH_BYTES / recovered.superblock().layout.block_bytes();
-    write_back_by(batch_blocks as usize, medium, recovered, disks, tell)
+    write_back_by(batch_blocks as usize, medium, recovered, (disks, elsewhere), tell)
 }
 
 /// The same, with a flush of the backing after so many blocks.
@@ -108,11 +109,11 @@ pub(super) fn write_back_by<D: Disk>(
     batch_blocks: usize,
     medium: &mut impl MediumMut,
     recovered: &Recovered,
-    disks: &mut BTreeMap<u16, D>,
+    to: (&mut BTreeMap<u16, D>, &BTreeSet<u16>),
     mut tell: impl FnMut(u64),
 ) -> Result<Saved, WriteBackError> {
     let mut ledger = Ledger::new(recovered)?;
-    let outcome = save(batch_blocks, medium, recovered, disks, &mut ledger, &mut tell);
+    let outcome = save(batch_blocks, medium, recovered, to, &mut ledger, &mut tell);
     if let Err(WriteBackError::Medium(_)) = outcome {
         ledger.latch(medium);
     }
@@ -123,7 +124,7 @@ fn save<D: Disk>(
     batch_blocks: usize,
     medium: &mut impl MediumMut,
     recovered: &Recovered,
-    disks: &mut BTreeMap<u16, D>,
+    (disks, elsewhere): (&mut BTreeMap<u16, D>, &BTreeSet<u16>),
     ledger: &mut Ledger<'_>,
     tell: &mut dyn FnMut(u64),
 ) -> Result<Saved, WriteBackError> {
@@ -148,7 +149,7 @@ fn save<D: Disk>(
             match outcome {
                 Ok(copied) => {
                     for slot in copied.slots.iter().copied().chain(older.iter().map(|failed| failed.slot)) {
-                        match is_superseded(&slot) {
+                        match is_superseded(&slot) || elsewhere.contains(&volume) {
                             true => ledger.free(medium, slot)?,
                             false => ledger.clean(medium, slot)?,
                         }

@@ -5,6 +5,7 @@ use crate::offline::{Content, content, write_back};
 use larder_engine::format::*;
 use larder_policy::Rng;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 /// A change of some bytes from a place on; or the end of the device there.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +57,7 @@ proptest! {
         }
         let Ok(recovered) = recover(&mut world.cache) else { return Ok(()) };
         prop_assert!(restore(&mut world.cache.clone(), &Dump::new(&recovered)).is_ok());
-        let Ok(saved) = write_back(&mut world.cache, &recovered, &mut world.backings, |_| {}) else { return Ok(()) };
+        let Ok(saved) = write_back(&mut world.cache, &recovered, &mut world.backings, &BTreeSet::new(), |_| {}) else { return Ok(()) };
         for failed in &saved.failed {
             prop_assert!(!failed.why.to_string().is_empty());
         }

@@ -8,7 +8,7 @@ use larder_engine::format::*;
 use larder_policy::Rng;
 use proptest::prelude::*;
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 const ID: u16 = 7;
@@ -87,14 +87,14 @@ proptest! {
         for cut in cuts {
             power.set(cut);
             let recovered = recover(&mut cache).unwrap();
-            let _ = write_back_by(5, &mut cache, &recovered, &mut backings, |_| {});
+            let _ = write_back_by(5, &mut cache, &recovered, (&mut backings, &BTreeSet::new()), |_| {});
             cache.crash(&mut rng);
             backings.values_mut().for_each(|backing| backing.crash(&mut rng));
             power.set(usize::MAX);
             assert_prefix(&backings[&ID], &writes);
         }
         let recovered = recover(&mut cache).unwrap();
-        let saved = write_back_by(5, &mut cache, &recovered, &mut backings, |_| {}).unwrap();
+        let saved = write_back_by(5, &mut cache, &recovered, (&mut backings, &BTreeSet::new()), |_| {}).unwrap();
         prop_assert_eq!((saved.left, saved.failed.len(), saved.broken.len()), (0, 0, 0));
         prop_assert_eq!(shown(&backings[&ID]), wanted);
         prop_assert_eq!(check(&mut cache, true).unwrap(), []);
@@ -139,7 +139,7 @@ fn an_older_version_that_cannot_be_read_gives_way() {
     let bytes = (0..BLOCKS).flat_map(|block| content(block, 0)).collect();
     let mut backings = BTreeMap::from([(ID, Device::new(bytes, &power))]);
     let recovered = recover(&mut cache).unwrap();
-    let saved = write_back_by(5, &mut cache, &recovered, &mut backings, |_| {}).unwrap();
+    let saved = write_back_by(5, &mut cache, &recovered, (&mut backings, &BTreeSet::new()), |_| {}).unwrap();
     assert_eq!((saved.blocks, saved.left, saved.failed), (2, 0, vec![]));
     assert_eq!(shown(&backings[&ID])[..2], [[2; 8], [1; 8]]);
     assert_eq!(check(&mut cache, true).unwrap(), []);

@@ -5,6 +5,7 @@ use crate::offline::{FailedWhy, WriteBackError, dirty_blocks};
 use larder_engine::format::*;
 use larder_policy::Rng;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 fn end() -> impl Strategy<Value = End> {
     prop::sample::select(vec![End::CleanStop, End::PowerCut, End::Killed])
@@ -89,7 +90,8 @@ fn a_write_error_marks_the_cache() {
     // The session's superblock is written; its flush fails, once.
     let mut cache = Once { device: world.cache.clone(), at: 2 };
     let recovered = world.recover();
-    let failed = crate::offline::write_back(&mut cache, &recovered, &mut world.backings, |_| {});
+    let failed =
+        crate::offline::write_back(&mut cache, &recovered, &mut world.backings, &BTreeSet::new(), |_| {});
     assert!(matches!(failed, Err(WriteBackError::Medium(_))), "{failed:?}");
     world.cache = cache.device;
     assert!(world.recover().superblock().needs_check);
@@ -148,8 +150,13 @@ fn blocks_that_are_not_what_they_were_are_named_and_kept() {
     let start = layout().slot_offset(unreadable);
     world.cache.unreadable.push(start..start + 512);
     let mut done = 0;
-    let saved =
-        crate::offline::write_back(&mut world.cache, &recovered, &mut world.backings, |bytes| done += bytes);
+    let saved = crate::offline::write_back(
+        &mut world.cache,
+        &recovered,
+        &mut world.backings,
+        &BTreeSet::new(),
+        |bytes| done += bytes,
+    );
     let saved = saved.unwrap();
     assert_eq!((saved.blocks, saved.left, done), (all.len() as u64 - 2, 2, all.len() as u64 * BLOCK));
     let why = |block: BlockId| &saved.failed.iter().find(|failed| failed.block == block).unwrap().why;
@@ -173,7 +180,8 @@ fn blocks_that_are_not_what_they_were_are_named_and_kept() {
 fn blocks_go_in_order_of_address_and_neighbours_together() {
     let mut world = World::new(5, End::CleanStop);
     let recovered = world.recover();
-    crate::offline::write_back(&mut world.cache, &recovered, &mut world.backings, |_| {}).unwrap();
+    crate::offline::write_back(&mut world.cache, &recovered, &mut world.backings, &BTreeSet::new(), |_| {})
+        .unwrap();
     for (id, bytes) in VOLUMES {
         let backing = &world.backings[&id];
         // Written ranges rise, and never touch: neighbours were merged.
@@ -183,6 +191,28 @@ fn blocks_go_in_order_of_address_and_neighbours_together() {
         let dirty: u64 = blocks.map(|block| (bytes - block.block * BLOCK).min(BLOCK)).sum();
         assert_eq!((written, backing.flushes), (dirty, 1), "nothing past the volume's end is written");
     }
+    world.check();
+}
+
+#[test]
+fn blocks_that_are_saved_on_another_disk_leave_the_cache() {
+    let mut world = World::new(8, End::CleanStop);
+    let recovered = world.recover();
+    let blocks = |recovered: &Recovered, dirty| -> Vec<_> {
+        let of_1 = recovered.blocks().filter(|(_, contents)| contents.block.volume == 1);
+        of_1.filter(|(_, contents)| contents.dirty == dirty).map(|(slot, _)| slot).collect()
+    };
+    let (clean, dirty) = (blocks(&recovered, false), blocks(&recovered, true));
+    assert!(!dirty.is_empty());
+    let elsewhere = BTreeSet::from([1]);
+    let saved =
+        crate::offline::write_back(&mut world.cache, &recovered, &mut world.backings, &elsewhere, |_| {});
+    assert_eq!(saved.unwrap().left, 0);
+    let after = world.recover();
+    assert_eq!((blocks(&after, false), blocks(&after, true)), (clean, vec![]));
+    let of_others =
+        |recovered: &Recovered| recovered.blocks().filter(|(_, contents)| contents.block.volume != 1).count();
+    assert_eq!(of_others(&after), of_others(&recovered), "those are clean");
     world.check();
 }
 

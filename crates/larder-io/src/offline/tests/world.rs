@@ -85,7 +85,7 @@ impl World {
 
     pub fn save(&mut self) -> Result<Saved, WriteBackError> {
         let recovered = self.recover();
-        write_back_by(BATCH, &mut self.cache, &recovered, &mut self.backings, |_| {})
+        write_back_by(BATCH, &mut self.cache, &recovered, (&mut self.backings, &BTreeSet::new()), |_| {})
     }
 
     /// The power goes, and comes again.

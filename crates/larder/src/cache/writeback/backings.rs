@@ -1,6 +1,6 @@
 //! Which backing each volume's dirty blocks go to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use larder_daemon::units::HumanSize;
@@ -114,9 +114,12 @@ fn check_distinct(recovered: &Recovered, chosen: &Chosen) -> Result<(), Problem>
     Ok(())
 }
 
-/// Open them all, before anything is written.
-pub fn open(recovered: &Recovered, chosen: &Chosen) -> Result<BTreeMap<u16, OpenDisk>, Problem> {
-    let mut disks = BTreeMap::new();
+/// Open them all, before anything is written; and which of them are other disks than the blocks are of.
+pub fn open(
+    recovered: &Recovered,
+    chosen: &Chosen,
+) -> Result<(BTreeMap<u16, OpenDisk>, BTreeSet<u16>), Problem> {
+    let (mut disks, mut elsewhere) = (BTreeMap::new(), BTreeSet::new());
     for (&id, (backing, named)) in chosen {
         let Some(volume) = recovered.volumes().get(id) else { continue };
         let disk = OpenDisk::open(backing).map_err(|error| {
@@ -128,9 +131,23 @@ pub fn open(recovered: &Recovered, chosen: &Chosen) -> Result<BTreeMap<u16, Open
             Problem::new(format_args!("volume {}: {error}", volume.name), help)
         })?;
         check_size(volume, backing, *named, disk.bytes())?;
+        if !larder_io::is_same_disk(&volume.identity, disk.identity()) {
+            elsewhere.insert(id);
+            if !named {
+                return Err(Problem::new(
+                    format_args!(
+                        "{backing} is not the disk of volume {}: it was replaced, or its file system is not mounted (it was {}, and is {})",
+                        volume.name,
+                        volume.identity,
+                        disk.identity()
+                    ),
+                    format!("if its blocks are to go there all the same: --volume {}={backing}", volume.name),
+                ));
+            }
+        }
         disks.insert(id, disk);
     }
-    Ok(disks)
+    Ok((disks, elsewhere))
 }
 
 /// A backing of another size may be another disk. Only one that was named may be larger.

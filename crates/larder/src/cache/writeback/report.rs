@@ -1,6 +1,6 @@
 //! What became of the dirty blocks, in words and as JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -29,6 +29,8 @@ struct OfVolume {
     number: u16,
     name: String,
     backing: Option<String>,
+    /// That is another disk than the blocks are of: they have left the cache.
+    elsewhere: bool,
     written_blocks: u64,
     dirty_blocks_left: u64,
     error: Option<String>,
@@ -52,6 +54,7 @@ impl Report {
         before: &BTreeMap<u16, u64>,
         after: &BTreeMap<u16, u64>,
         saved: &Saved,
+        elsewhere: &BTreeSet<u16>,
     ) -> Self {
         let block_bytes = recovered.superblock().layout.block_bytes();
         let name =
@@ -63,6 +66,7 @@ impl Report {
                 number,
                 name: name(number),
                 backing: chosen.get(&number).map(|(backing, _)| backing.clone()),
+                elsewhere: elsewhere.contains(&number),
                 written_blocks: blocks - left,
                 dirty_blocks_left: left,
                 error: broken.map(|broken| broken.error.to_string()),
@@ -106,6 +110,9 @@ impl Report {
             );
         }
         text + &match self.dirty_blocks_left {
+            0 if self.volumes.iter().any(|volume| volume.elsewhere) => {
+                format!("{shown}: no dirty blocks any more; what is named has all of it\n")
+            }
             0 => format!("{shown}: no dirty blocks any more; the backings have all of it\n"),
             left => format!("{shown}: {} left\n", words::blocks(left, "dirty ", self.block_bytes)),
         }
@@ -121,6 +128,9 @@ impl OfVolume {
         };
         match (&self.backing, &self.error) {
             (None, _) => format!("left out{left}"),
+            (Some(backing), None) if self.elsewhere => format!(
+                "{written} written to {backing}{left}; that is not the disk that they are of, so they have left the cache"
+            ),
             (Some(backing), None) => format!("{written} written to {backing}{left}"),
             (Some(backing), Some(error)) => {
                 format!("{backing} failed: {error}; {written} written before{left}")

@@ -102,6 +102,31 @@ fn a_backing_may_be_named_or_left_out() {
     }
 }
 
+/// The disk was not mounted, say, or is to be saved to another one.
+#[test]
+fn a_backing_that_was_replaced_has_to_be_named_and_its_blocks_leave_the_cache() {
+    let identity = |lab: &crate::lab::Lab, name: &str| match name {
+        "root" => format!("{} [inode 1, made 1.0]", lab.path(name).display()),
+        _ => lab.path(name).display().to_string(),
+    };
+    let sample = Sample::with(identity, true);
+    let before = fs::read(sample.lab.path("root")).expect("readable");
+    let text = refused(&sample.run("writeback", &[]));
+    let root = format!("--volume root={}", sample.at("root"));
+    assert!(
+        text.contains("is not the disk of volume root: it was replaced") && text.contains(&root),
+        "{text}"
+    );
+    assert!(fs::read(sample.lab.path("root")).expect("readable") == before);
+    assert_eq!(sample.json("info")["dirty_blocks"], Value::from(62));
+    let text = told(&sample.run("writeback", &["--volume", &format!("root={}", sample.at("root"))]), 0);
+    assert!(text.contains("so they have left the cache") && text.contains("what is named has all"), "{text}");
+    assert!(sample.is_saved());
+    let info = sample.json("info");
+    assert_eq!((&info["dirty_blocks"], &info["blocks"]), (&Value::from(0), &Value::from(122 - 31)));
+    told(&sample.run("check", &["--data"]), 0);
+}
+
 #[test]
 fn a_backing_of_another_size_is_not_written() {
     let sample = Sample::new();
