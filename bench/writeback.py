@@ -214,11 +214,11 @@ class Span:
         for time_of in times:
             if (second := int(time_of - start) // 1000) < len(counts):
                 counts[second] += 1
-        self.least = min(counts)
+        self.least = f"{min(counts):,}" if counts else ""
 
     def tell(self, what, alone=None):
         ratio = f"{self.rate / alone.rate:.2f}" if alone else ""
-        print(f"  {what:<34}{self.rate:>12,.0f}{ratio:>9}{self.least:>14,}{self.gap:>10,}{self.slowest:>12,.0f}")
+        print(f"  {what:<34}{self.rate:>12,.0f}{ratio:>9}{self.least:>14}{self.gap:>10,}{self.slowest:>12,.0f}")
 
 
 def until_full(larder, writer):

@@ -105,7 +105,7 @@ fn what_was_synced_before_errors_of_the_backing_is_there() {
     }
     let mut state = seed();
     let far = Failing::new(&setup, "far", 64 * MIB, "50%");
-    let tenant = "write_policy = \"wb\"\ndirty_rest = 10\ndirty_max = 40";
+    let tenant = "write_policy = \"wb\"\ndirty_rest = 2\ndirty_max = 8";
     let setup = setup.tenant("a", tenant).volume_on("a0", &far.uri);
     let life = |larder: &Larder, dying: &AtomicBool, seen: &mut Seen| {
         a_while(&mut state, Duration::from_millis(1000));
