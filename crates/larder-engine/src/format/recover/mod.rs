@@ -117,6 +117,7 @@ pub struct Recovered {
     crcs: Vec<u32>,
     /// Of slots whose blocks have one, or are in several slots.
     epochs: BTreeMap<u32, Epoch>,
+    once_dirty: BTreeSet<u16>,
     pages: Vec<PageState>,
     marks: BTreeMap<Region, MarkState>,
     end: End,
@@ -192,6 +193,7 @@ pub(crate) fn recover_with(
         words: slots.words,
         crcs: slots.crcs,
         epochs: slots.epochs,
+        once_dirty: slots.once_dirty,
         pages: slots.pages.iter().map(|page| page.state).collect(),
         marks,
         end,
@@ -366,6 +368,11 @@ impl Recovered {
     fn volume_blocks(&self, volume: u16) -> Option<u64> {
         let block = u64::from(self.superblock.layout.block_bytes());
         self.volumes.get(volume).map(|volume| volume.bytes.div_ceil(block))
+    }
+
+    /// The volumes of which replay has found that dirty blocks are so no more. What it has read may not be durable: a power cut could bring them back.
+    pub(crate) fn once_dirty(&self) -> &BTreeSet<u16> {
+        &self.once_dirty
     }
 
     /// The versions of dirty blocks of volumes with ordered write-back, by slot.
