@@ -120,6 +120,8 @@ struct Said {
 pub(crate) struct Durable {
     /// The newest that is durable.
     superblock: Superblock,
+    /// The volumes that may have dirty blocks again if the device loses its power before the start is over.
+    once_dirty: BTreeSet<u16>,
     salt: Salt,
     /// The highest generation that was tried.
     generation: u64,
@@ -234,7 +236,9 @@ impl Durable {
     /// The volumes of which a crash now could bring back a dirty block.
     pub(crate) fn dirty_volumes(&self, store: &Store) -> BTreeSet<VolumeId> {
         let mapped = self.slots.mapped_dirty().map(|slot| self.block(store, slot).volume);
+        let starting = self.is_starting();
         let numbers = mapped.chain(self.said.cleaned.iter().copied());
+        let numbers = numbers.chain(self.once_dirty.iter().copied().filter(|_| starting));
         numbers.filter_map(|number| self.volumes.get(&number).copied()).collect()
     }
 

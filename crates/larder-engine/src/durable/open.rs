@@ -244,6 +244,7 @@ impl Durable {
         recovered.marks().for_each(|(region, _)| regions.restore_mark(region));
         Self {
             superblock: recovered.superblock().clone(),
+            once_dirty: recovered.once_dirty().clone(),
             salt: recovered.superblock().salt(),
             generation: session.superblock.generation,
             journal: session.journal,

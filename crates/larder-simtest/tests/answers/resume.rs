@@ -214,6 +214,36 @@ fn a_volume_that_has_failed_does_not_leave() {
     }
 }
 
+/// A process has died that had called blocks clean, not durably; the device loses its power before the next one has made that durable, and so has them dirty again.
+#[test]
+fn what_was_clean_before_a_start_may_be_dirty_where_the_start_failed() {
+    let is_round = |op: &DeviceOp| op.target == Target::CacheMeta && op.kind == OpKind::Flush;
+    for seed in 0..20 {
+        let mut world = two(seed);
+        world.submit(ask::write(VOLUME, 0, BLOCK));
+        world.settle();
+        world.submit(ask::flush(VOLUME));
+        world.settle();
+        world.host().set_drain(VOLUME, true);
+        world.settle_but(is_round);
+        assert_eq!(world.host().engine().dirty_of(VOLUME), 0);
+        world.kill();
+        world.excuse_metadata();
+        world.excuse_cache();
+        world.host().cache().pull(true, &mut Rng::new(seed));
+        world.settle();
+        world.detach();
+        world.settle();
+        assert_eq!(world.failed(), [VOLUME]);
+        world.submit(ask::write(VOLUME, 0, BLOCK));
+        world.submit(ask::write(OTHER, 0, BLOCK));
+        world.settle();
+        world.reattach(|_| {});
+        world.settle();
+        world.read_everything();
+    }
+}
+
 /// What it is to cover may be lost with the device's power: it must not end well with what another session finds.
 #[test]
 fn a_flush_that_waits_when_the_device_is_there_again_fails() {

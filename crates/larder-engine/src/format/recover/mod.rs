@@ -117,6 +117,7 @@ pub struct Recovered {
     crcs: Vec<u32>,
     /// Of slots whose blocks have one, or are in several slots.
     epochs: BTreeMap<u32, Epoch>,
+    once_dirty: BTreeSet<u16>,
     pages: Vec<PageState>,
     marks: BTreeMap<Region, MarkState>,
     end: End,
@@ -157,9 +158,12 @@ pub fn recover_after(medium: &mut impl Medium, mark: SessionMark) -> Result<Reco
 }
 
 /// The same; tests plant bugs.
-/// Where the record of this sequence, and drafts of it, lie: bytes of the device.
+/// Where the record of this sequence, and drafts of it, lie, or else where it would: bytes of the device.
 pub(super) fn record_offsets(medium: &mut impl Medium, superblock: &Superblock, sequence: u64) -> Vec<u64> {
-    let places = Ring::new(medium, superblock).places(sequence);
+    let mut places = Ring::new(medium, superblock).places(sequence);
+    if places.is_empty() {
+        places.push(sequence);
+    }
     places.into_iter().map(|at| superblock.layout.record_offset(at)).collect()
 }
 
@@ -192,6 +196,7 @@ pub(crate) fn recover_with(
         words: slots.words,
         crcs: slots.crcs,
         epochs: slots.epochs,
+        once_dirty: slots.once_dirty,
         pages: slots.pages.iter().map(|page| page.state).collect(),
         marks,
         end,
@@ -366,6 +371,11 @@ impl Recovered {
     fn volume_blocks(&self, volume: u16) -> Option<u64> {
         let block = u64::from(self.superblock.layout.block_bytes());
         self.volumes.get(volume).map(|volume| volume.bytes.div_ceil(block))
+    }
+
+    /// The volumes of which replay has found that dirty blocks are so no more. What it has read may not be durable: a power cut could bring them back.
+    pub(crate) fn once_dirty(&self) -> &BTreeSet<u16> {
+        &self.once_dirty
     }
 
     /// The versions of dirty blocks of volumes with ordered write-back, by slot.

@@ -170,7 +170,10 @@ impl<'r> Replay<'r> {
     }
 
     fn words_mut(&mut self, slot: u32, word: Word) {
-        self.slots.words[slot as usize] = word.0;
+        let before = Word(std::mem::replace(&mut self.slots.words[slot as usize], word.0));
+        if before.is_used() && before.is_dirty() && !(word.is_used() && word.is_dirty()) {
+            self.slots.once_dirty.insert(before.block().volume);
+        }
     }
 
     /// True if a block that became clean in this record cannot have been overtaken since by a write past the cache.

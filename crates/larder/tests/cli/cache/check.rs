@@ -35,7 +35,7 @@ fn every_harm_is_found() {
         ("page-newest=0", "note", "of page 0", "goes on"),
         ("page-oldest=1", "note", "of page 1", "goes on"),
         ("page=2", "dirty", "slots 680 to 999", "repair"),
-        ("record=1", "note", "nothing needs it", "goes on"),
+        ("record=4", "note", "nothing needs it", "goes on"),
         (&dirty, "dirty", "fails its checksum (volume 1 is root)", "writeback names them"),
         (&duplicate, "dirty", "is in several slots", "repair"),
         ("beyond-end", "dirty", "is past the volume's end", "repair"),
