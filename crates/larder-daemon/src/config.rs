@@ -418,9 +418,9 @@ impl Config {
         file.with_file_name(format!("{stem}.{what}.json"))
     }
 
-    /// Where nothing better is known, the file that says that the cache may have data which no backing has: beside [`Config::loss_file`] (`cache.img.dirty.json`).
-    pub fn dirty_file(&self) -> PathBuf {
-        self.beside_loss_file("dirty")
+    /// Where nothing better is known, the file that says which cache was used last: beside [`Config::loss_file`] (`cache.img.last.json`).
+    pub fn last_cache_file(&self) -> PathBuf {
+        self.beside_loss_file("last")
     }
 
     /// The file that has what was set while the daemon ran: beside [`Config::loss_file`] (`cache.img.settings.json`).

@@ -22,8 +22,8 @@ use utoipa::ToSchema;
 
 use crate::collector::{Collector, Silent, answered};
 use crate::config::CacheConfig;
-use crate::dirty_mark::DirtyMark;
 use crate::hosted::VolumePlace;
+use crate::last_cache;
 use crate::loss::{Loss, LostRange, VolumeLoss};
 
 /// Between two looks at the reactors.
@@ -122,8 +122,8 @@ pub struct Keeper<C> {
     spec: CacheSpec,
     /// What is cached is kept over stops.
     kept: bool,
-    /// Says that it may have data which no backing has.
-    dirty_mark: Option<DirtyMark>,
+    /// Says which cache was used last.
+    last_cache: Option<last_cache::Keep>,
     /// Holds the lock.
     cache: Option<CacheDevice>,
     blocks: u32,
@@ -155,13 +155,17 @@ impl KeeperThread {
 
 impl<C: Send + 'static> Keeper<C> {
     /// A keeper for a daemon that is ready now.
-    pub fn new(collector: Arc<Collector<C>>, cache: CacheDevice, dirty_mark: Option<DirtyMark>) -> Self {
+    pub fn new(
+        collector: Arc<Collector<C>>,
+        cache: CacheDevice,
+        last_cache: Option<last_cache::Keep>,
+    ) -> Self {
         let CacheConfig { path, size_bytes: size, block_bytes, keep: kept, .. } =
             collector.hosted.get().config.cache.clone();
         Self {
             spec: CacheSpec { path, size, block_bytes },
             kept,
-            dirty_mark,
+            last_cache,
             blocks: cache.blocks(),
             cache: Some(cache),
             collector,
@@ -241,11 +245,11 @@ impl<C: Send + 'static> Keeper<C> {
         }
         let path = hosted.config.loss_file();
         loss.tell(&path);
+        // It says more.
         if loss.keep(&path)
-            && let Some(mark) = &self.dirty_mark
+            && let Some(Err(error)) = self.last_cache.as_ref().map(last_cache::Keep::given_up)
         {
-            // It says more.
-            mark.given_up();
+            tracing::warn!(%error, "the next start will not do without this cache");
         }
         self.collector.loss.set(Some(loss));
     }
@@ -283,7 +287,7 @@ impl<C: Send + 'static> Keeper<C> {
         (self.state, self.attached) = (State::Fine, Some(Instant::now()));
         self.told.clear();
         self.collector.loss.set(None);
-        if let Some(Err(error)) = self.dirty_mark.as_ref().map(DirtyMark::back) {
+        if let Some(Err(error)) = self.last_cache.as_ref().map(last_cache::Keep::back) {
             error.tell();
         }
         Loss::remove(&self.collector.hosted.get().config.loss_file());

@@ -19,8 +19,8 @@ use crate::config::{
     BackingConfig, CacheConfig, Config, GoalsConfig, PolicyChoice, Population, TenantConfig, VolumeConfig,
 };
 use crate::control_socket;
-use crate::dirty_mark;
 use crate::epoch::{EpochLoop, LoopConfig, LoopTenant};
+use crate::last_cache;
 use crate::loss::Loss;
 use crate::migration::Migrations;
 
@@ -67,8 +67,7 @@ impl Checked {
         let loss = Loss::load(&config.loss_file())?;
         let given_up = loss.is_some();
         let plan = cache_plan(config, loss, free_by)?;
-        let uuid = plan.recovered().map(|recovered| recovered.superblock().uuid);
-        if let Some(missing) = dirty_mark::missing(config, uuid)? {
+        if let Some(missing) = last_cache::missing(config, plan.recovered())? {
             return Err(missing.into());
         }
         let mut epochs = epoch_loop(config, plan.blocks())?;

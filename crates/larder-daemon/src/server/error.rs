@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::api::ApiSetupError;
 use crate::control_socket;
-use crate::dirty_mark::{DirtyMarkError, Missing};
+use crate::last_cache::{LastCacheError, Missing};
 use crate::loss::{Loss, LossError, VolumeLoss};
 use crate::migration::MigrationError;
 use crate::settings::{SettingError, SettingsFileError};
@@ -65,12 +65,12 @@ pub enum ServeError {
     /// The file that says so cannot be read.
     #[error(transparent)]
     Loss(#[from] LossError),
-    /// The cache that was used last may have data that no backing has, and is not there.
+    /// Another cache than the one that was used last is there, or none.
     #[error(transparent)]
     CacheMissing(#[from] Missing),
     /// The file that says so cannot be read or written.
     #[error(transparent)]
-    DirtyMark(#[from] DirtyMarkError),
+    LastCache(#[from] LastCacheError),
     /// The file that says which volumes are being migrated cannot be read.
     #[error(transparent)]
     Migration(#[from] MigrationError),
@@ -133,7 +133,7 @@ impl ServeError {
                 file.display()
             ),
             Self::CacheMissing(missing) => missing.help(),
-            Self::DirtyMark(error) => error.help(),
+            Self::LastCache(error) => error.help(),
             Self::Migration(_) => "mend the file, or remove it if no guest is on its way to another host".into(),
             Self::Loss(_) => "mend the file, or remove it if no cache device has failed".into(),
             Self::Quotas(_) => "lower a quota, or have a larger cache; under `combined` half of the cache is in common, and none of it a quota's".into(),

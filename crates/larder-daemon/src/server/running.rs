@@ -29,12 +29,12 @@ use crate::config::{Config, VolumeConfig};
 use crate::control::{Refusal, Request};
 use crate::control_socket::{Answer, ControlServer, Reply};
 use crate::decisions::ToldDecisions;
-use crate::dirty_mark::DirtyMark;
 use crate::epoch::explore::ExploreError;
 use crate::epoch::{Report, SsdSpending};
 use crate::exported::Exported;
 use crate::hosted::Hosted;
 use crate::keeper::{Keeper, KeeperHandle, KeeperThread};
+use crate::last_cache;
 use crate::loss::Loss;
 use crate::manager;
 use crate::migration::Migrations;
@@ -67,8 +67,8 @@ pub(super) struct Running {
     api: Option<ApiServer>,
     /// Looks after the cache device, and holds the lock on it.
     keeper: KeeperThread,
-    /// Says that the cache may have data which no backing has; `None` of one that is not kept.
-    dirty_mark: Option<DirtyMark>,
+    /// Says which cache was used last; `None` of one that is not kept.
+    last_cache: Option<last_cache::Keep>,
     /// Asks the SSD how far it is worn.
     wear: Watcher,
     blocks: u32,
@@ -91,7 +91,8 @@ impl Running {
         let (handles, inboxes) = mailboxes(count)?;
         let mut cache = checked.plan.format()?;
         let recovered = cache.take_recovered();
-        let dirty_mark = recovered.as_deref().map(|recovered| mark_of(config, recovered));
+        let last_cache =
+            recovered.as_deref().map(|recovered| last_cache::Keep::begin(config, recovered)).transpose()?;
 
         let mut analyzer = Analyzer::default();
         analyzer.keep_budget(BudgetFile::at(config.budget_file()));
@@ -99,13 +100,9 @@ impl Running {
         let mut plan = ReactorPlan::new(&cache, recovered.as_deref(), count, &analyzer, &recorders, config)?;
         plan.add_tenants(config, &places, checked.epochs.standings(), checked.backings, vhost)?;
         plan.share(&places, checked.epochs.arrangement().sharing);
-        if let (Some(mark), Some(recovered)) = (&dirty_mark, &recovered) {
-            match recovered.blocks().any(|(_, contents)| contents.dirty) {
-                true => mark.set()?,
-                false => mark.remove(),
-            }
+        if let Some(last) = &last_cache {
             let policies = checked.epochs.standings().iter().map(|it| engine_policy(it.decision.mode.write));
-            policies.into_iter().try_for_each(|policy| mark.before(policy))?;
+            policies.into_iter().try_for_each(|policy| last.before(policy))?;
         }
         let warm = recovered.map(|recovered| open(&mut plan, &recovered, checked.volumes)).transpose()?;
         if checked.given_up {
@@ -116,7 +113,7 @@ impl Running {
         let exported = plan.take_exported();
         let (reactors, places_of) = (handles.clone(), places.clone());
         let actuator =
-            Box::new(ReactorActuator { reactors, places: places_of, dirty_mark: dirty_mark.clone() });
+            Box::new(ReactorActuator { reactors, places: places_of, last_cache: last_cache.clone() });
         let analyzer_handle = analyzer.handle();
         let (view, analyzer) = analyzer
             .run(checked.epochs, &places, actuator)
@@ -129,7 +126,7 @@ impl Running {
         let (blocks, data_bytes) = (cache.blocks(), cache.data_bytes());
         let collector = Arc::new(Collector::new(hosted, blocks, handles, view));
         let (keeper, keeper_thread) =
-            match Keeper::new(Arc::clone(&collector), cache, dirty_mark.clone()).start() {
+            match Keeper::new(Arc::clone(&collector), cache, last_cache.clone()).start() {
                 Ok(started) => started,
                 Err(source) => {
                     stop(&collector.reactors, reactors)?;
@@ -197,7 +194,7 @@ impl Running {
             control,
             api,
             keeper: keeper_thread,
-            dirty_mark,
+            last_cache,
             wear,
             blocks,
             data_bytes,
@@ -266,9 +263,11 @@ impl Running {
             }
         }
         let cache = &self.collector.hosted.get().config.cache.path;
-        if let Some(mark) = self.dirty_mark.filter(|_| stopped.is_ok() && larder_io::offline::is_clean(cache))
+        let is_clean = || larder_io::offline::is_clean(cache);
+        if let Some(last) = self.last_cache.filter(|_| stopped.is_ok() && is_clean())
+            && let Err(error) = last.clean()
         {
-            mark.remove();
+            tracing::warn!(%error, "the next start will not do without this cache");
         }
         drop(self.api);
         drop(self.control);
@@ -280,11 +279,6 @@ impl Running {
         }
         Ok(stopped?)
     }
-}
-
-/// The mark of a cache that is kept.
-fn mark_of(config: &Config, recovered: &Recovered) -> DirtyMark {
-    DirtyMark::new(config, recovered.superblock().uuid)
 }
 
 /// Tell in the log where a volume is.
@@ -487,7 +481,7 @@ fn refusal_with_help(error: &dyn std::error::Error, help: &str) -> String {
 struct ReactorActuator {
     reactors: Vec<Handle<ExportCommand>>,
     places: Vec<Place>,
-    dirty_mark: Option<DirtyMark>,
+    last_cache: Option<last_cache::Keep>,
 }
 
 impl ReactorActuator {
@@ -520,7 +514,7 @@ impl Actuator for ReactorActuator {
             Step::Quota { blocks, .. } => reactor.set_quota(place.tenant, blocks),
             Step::WritePolicy { policy, .. } => {
                 let policy = engine_policy(policy);
-                if let Some(Err(error)) = self.dirty_mark.as_ref().map(|mark| mark.before(policy)) {
+                if let Some(Err(error)) = self.last_cache.as_ref().map(|last| last.before(policy)) {
                     error.tell();
                 }
                 reactor.set_write_policy(place.tenant, policy)

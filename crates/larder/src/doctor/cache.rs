@@ -5,10 +5,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use larder_daemon::block_device::{BlockDevice, Host};
-use larder_daemon::config::{CacheConfig, Config, PolicyChoice, TenantConfig};
-use larder_daemon::dirty_mark;
+use larder_daemon::config::{CacheConfig, Config};
+use larder_daemon::last_cache;
 use larder_daemon::units::HumanSize;
-use larder_engine::format::Uuid;
+use larder_engine::format::Recovered;
 use larder_io::{CacheError, CachePlan, CacheSpec};
 
 use super::findings::Findings;
@@ -50,8 +50,8 @@ pub fn look(config: &Config, host: &Host, runs: bool, findings: &mut Findings) {
     if !runs {
         state(config, findings);
     }
-    if config.cache.keep && config.tenants.iter().any(|tenant| may_hold_back(config, tenant)) {
-        mark(config, findings);
+    if config.cache.keep {
+        last(config, findings);
     }
 }
 
@@ -184,17 +184,9 @@ fn disks(path: &Path, device: &BlockDevice, host: &Host, findings: &mut Findings
     }
 }
 
-fn may_hold_back(config: &Config, tenant: &TenantConfig) -> bool {
-    match tenant.write_policy {
-        PolicyChoice::WriteBack => true,
-        PolicyChoice::Auto => config.control.write_back,
-        _ => false,
-    }
-}
-
-/// Would a start notice that the file system of a cache with dirty blocks is not mounted?
-fn mark(config: &Config, findings: &mut Findings) {
-    let file = dirty_mark::place(config);
+/// Would a start notice that the file system of the cache is not mounted?
+fn last(config: &Config, findings: &mut Findings) {
+    let file = last_cache::place(config);
     let folder = file.parent().unwrap_or(&file);
     let beside = config.cache.path.parent().unwrap_or(&config.cache.path);
     let device = |path: &Path| fs::metadata(path).map(|meta| meta.dev()).ok();
@@ -202,7 +194,7 @@ fn mark(config: &Config, findings: &mut Findings) {
     if device(folder).is_some() && device(folder) == device(beside) && !is_root {
         findings.warning(
             file.display(),
-            "lies on the cache's own file system: where that is not mounted nothing says that the cache may have data which no backing has, and a start makes a new one",
+            "lies on the cache's own file system: where that is not mounted nothing says which cache was used last, and a start makes a new one",
             "give `loss_file` in [control] on another file system, such as /var/lib/larder/cache.loss.json",
         );
     }
@@ -219,7 +211,6 @@ fn state(config: &Config, findings: &mut Findings) {
     let look = if keep { CachePlan::check_kept } else { CachePlan::check };
     match look(spec) {
         Ok(plan) => {
-            let uuid = plan.recovered().map(|recovered| recovered.superblock().uuid);
             match plan.recovered().map(State::new) {
                 Some(state) => findings.ok(
                     &shown,
@@ -231,16 +222,16 @@ fn state(config: &Config, findings: &mut Findings) {
                 ),
                 None => findings.ok(&shown, "a start makes it anew, cold"),
             }
-            missing(config, uuid, &shown, findings);
+            missing(config, plan.recovered(), &shown, findings);
         }
         Err(error @ CacheError::InUse { .. }) => findings.problem(shown, &error, error.remedy()),
         Err(error) => findings.problem(shown, &error, error.remedy()),
     }
 }
 
-/// A start does not do without a cache that may have dirty blocks.
-fn missing(config: &Config, uuid: Option<Uuid>, shown: &str, findings: &mut Findings) {
-    match dirty_mark::missing(config, uuid) {
+/// A start does not do without a cache that may have dirty blocks, nor with one that was not used last.
+fn missing(config: &Config, found: Option<&Recovered>, shown: &str, findings: &mut Findings) {
+    match last_cache::missing(config, found) {
         Ok(None) => {}
         Ok(Some(missing)) => findings.problem(shown, &missing, missing.help()),
         Err(error) => findings.problem(shown, &error, error.help()),

@@ -53,6 +53,13 @@ fn ask(daemon: &Larder, words: &[&str]) -> Output {
     larder().args(words).arg("--socket").arg(daemon.control_socket()).output().expect("it runs")
 }
 
+/// What the file says that outlives the cache.
+fn may_hold_dirty(last: &Path) -> bool {
+    let text = fs::read(last).expect("it is there from the first start on");
+    let told: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+    told["may_hold_dirty"].as_bool().expect("a flag")
+}
+
 fn set_aside(cache: &Path) -> PathBuf {
     let aside = cache.with_extension("aside");
     fs::rename(cache, &aside).expect("a name for it");
@@ -62,10 +69,10 @@ fn set_aside(cache: &Path) -> PathBuf {
 #[test]
 fn a_cache_that_was_killed_with_dirty_blocks_is_not_done_without() {
     let setup = with_dirty_blocks().kill();
-    let (cache, mark) = (setup.cache(), setup.path("cache.img.dirty.json"));
-    assert!(mark.exists());
+    let (cache, last) = (setup.cache(), setup.path("cache.img.last.json"));
+    assert!(may_hold_dirty(&last));
     let aside = set_aside(&cache);
-    let words = ["holds nothing", "may have data that no backing has", "cache.img.dirty.json"];
+    let words = ["holds nothing", "may have data that no backing has", "cache.img.last.json"];
     is_refused(&setup, &words);
     assert!(!cache.exists(), "no cache is made");
     // An empty one, as on an SSD that was exchanged.
@@ -87,7 +94,7 @@ fn a_cache_that_was_killed_with_dirty_blocks_is_not_done_without() {
     set_aside(&cache);
     is_refused(&setup, &words);
     // What is given up is given up.
-    fs::remove_file(&mark).expect("removed");
+    fs::remove_file(&last).expect("removed");
     let larder = setup.start();
     let mut client = Client::connect(&larder.socket("b0"), "b0");
     assert_eq!(client.read(0, BLOCK as u32).expect("a read"), vec![0; BLOCK as usize]);
@@ -100,7 +107,7 @@ fn a_cache_without_dirty_blocks_may_go() {
     let flushed = ask(&larder, &["flush", "b"]);
     assert!(flushed.status.success(), "{flushed:?}");
     let setup = larder.stop();
-    assert!(!setup.path("cache.img.dirty.json").exists());
+    assert!(!may_hold_dirty(&setup.path("cache.img.last.json")));
     set_aside(&setup.cache());
     let larder = setup.start();
     is_there(&larder);
@@ -109,7 +116,7 @@ fn a_cache_without_dirty_blocks_may_go() {
     fs::remove_file(setup.cache()).expect("removed");
     let setup = Setup::new("8MiB").tenant("a", "write_policy = \"wt\"").volume("a0", 4 * MIB);
     let setup = setup.start().kill();
-    assert!(!setup.path("cache.img.dirty.json").exists());
+    assert!(!may_hold_dirty(&setup.path("cache.img.last.json")));
     fs::remove_file(setup.cache()).expect("removed");
     setup.start().stop();
 }
@@ -119,8 +126,8 @@ fn a_cache_without_dirty_blocks_may_go() {
 fn a_policy_that_is_set_later_counts() {
     let setup = Setup::new("8MiB").tenant("b", "write_policy = \"wt\"").volume("b0", 4 * MIB);
     let larder = setup.start();
-    let mark = larder.path("cache.img.dirty.json");
-    assert!(!mark.exists());
+    let last = larder.path("cache.img.last.json");
+    assert!(!may_hold_dirty(&last));
     let set = ask(&larder, &["set", "--tenant", "b", "write_policy=wb"]);
     assert!(set.status.success(), "{set:?}");
     wait_for("the policy", || {
@@ -129,7 +136,7 @@ fn a_policy_that_is_set_later_counts() {
     });
     write(&larder);
     let setup = larder.kill();
-    assert!(mark.exists());
+    assert!(may_hold_dirty(&last));
     let aside = set_aside(&setup.cache());
     is_refused(&setup, &["holds nothing"]);
     fs::rename(aside, setup.cache()).expect("back");
@@ -151,4 +158,47 @@ fn a_volume_with_dirty_blocks_that_is_gone_from_the_configuration_is_missed() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains("configure that volume again"), "{how:?}: {said}");
     }
+}
+
+/// The SSD was not mounted for a while, and a cache was made in its place.
+#[test]
+fn a_cache_that_was_not_the_last_one_is_not_trusted() {
+    let setup = Setup::new("8MiB").control("allocator = \"static\"");
+    let larder = setup.tenant("a", "write_policy = \"wt\"").volume("b0", 4 * MIB).start();
+    write(&larder);
+    is_there(&larder);
+    let setup = larder.stop();
+    let cache = setup.cache();
+    let first = set_aside(&cache);
+    let larder = setup.start();
+    let newer = stamp(3, 1, 0, 16 * BLOCK);
+    let read = |larder: &Larder| {
+        let mut client = Client::connect(&larder.socket("b0"), "b0");
+        client.read(0, 16 * BLOCK as u32).expect("a read")
+    };
+    let mut client = Client::connect(&larder.socket("b0"), "b0");
+    client.write(0, &newer).expect("a write");
+    drop(client);
+    let setup = larder.stop();
+    let second = cache.with_extension("second");
+    fs::rename(&cache, &second).expect("aside");
+    fs::rename(&first, &cache).expect("mounted again");
+    is_refused(&setup, &["may be older than what guests have written", "larder cache format"]);
+    // The last one is trusted; a copy of it from before is not.
+    fs::copy(&second, cache.with_extension("copy")).expect("a copy");
+    fs::rename(&second, &cache).expect("back");
+    let larder = setup.start();
+    assert_eq!(read(&larder), newer);
+    let setup = larder.stop().start().stop();
+    fs::rename(cache.with_extension("copy"), &cache).expect("an older state");
+    is_refused(&setup, &["an older state of it", "may be older than what guests have written"]);
+    // One that is made anew will do.
+    let made = crate::common::daemon::larder()
+        .args(["cache", "format", "--force", "--size", "8MiB"])
+        .arg(&cache)
+        .output();
+    assert!(made.expect("it runs").status.success());
+    let larder = setup.start();
+    assert_eq!(read(&larder), newer);
+    larder.stop();
 }
