@@ -258,7 +258,7 @@ impl World {
 }
 
 /// The dirty blocks, and where they are.
-fn dirty_in(recovered: &Recovered) -> BTreeSet<(BlockId, u32)> {
+pub(super) fn dirty_in(recovered: &Recovered) -> BTreeSet<(BlockId, u32)> {
     let dirty = recovered.blocks().filter(|(_, contents)| contents.dirty);
     dirty.map(|(slot, contents)| (contents.block, slot)).collect()
 }
