@@ -190,12 +190,12 @@ impl World {
         let excuses = self.excuses;
         let found = recover_after(self.host.cache(), loss.mark);
         let recovered = match found {
-            Ok(recovered) if self.is_same(&recovered, loss) => recovered,
             // Nobody can tell it from what a power cut left, and so not whether something is lost.
             Ok(recovered) if self.may_be_damage(&recovered) => {
                 self.tell(|| "  it may be damaged".into());
                 return None;
             }
+            Ok(recovered) if self.is_same(&recovered, loss) => recovered,
             found => {
                 let what = found.map(|found| (found.superblock().clone(), found.findings().to_vec()));
                 assert!(
