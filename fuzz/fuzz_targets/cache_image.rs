@@ -1,5 +1,5 @@
 //! A small cache image with arbitrary damage, against everything that reads one: recovery, check, dump, restore, repair,
-//! write-back.
+//! write-back, an engine that starts.
 //!
 //! The first byte chooses whether the cache was stopped cleanly, and whether a repair comes before the write-back. Then each
 //! four bytes are a place (two bytes, in units that reach everywhere) and what is done there.
@@ -7,6 +7,8 @@
 
 #[path = "../../crates/larder-io/src/offline/tests/image.rs"]
 mod image;
+#[path = "../../crates/larder-io/src/offline/tests/start.rs"]
+mod start;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,6 +17,7 @@ use std::sync::LazyLock;
 use image::{Maker, data, volume};
 use larder_engine::format::*;
 use larder_io::offline::{Disk, content, write_back};
+use larder_io::sim;
 use libfuzzer_sys::fuzz_target;
 
 const BLOCK: usize = 4096;
@@ -127,6 +130,7 @@ fuzz_target!(|bytes: &[u8]| {
     let dump = Dump::new(&recovered);
     let mut other = Memory(vec![0; recovered.superblock().layout.device_bytes() as usize]);
     restore(&mut other, &dump).expect("what was dumped can be restored");
+    let _ = start::start(&cache.0, &recovered);
     let mut disks = BTreeMap::from([(3, Memory(vec![0xaa; VOLUME_BYTES]))]);
     if write_back(&mut cache, &recovered, &mut disks, &BTreeSet::new(), |_| {}).is_ok() {
         for (block, held) in (0..).zip(disks[&3].0.chunks(BLOCK)) {

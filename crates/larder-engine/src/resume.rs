@@ -185,6 +185,12 @@ impl Engine {
         self.durable = None;
         self.store.number_by_slots(None);
         self.sweep_from_the_start();
+        // What is there again of a volume that is being forgotten leaves, too.
+        for volume in (0..self.volumes.len()).map(|volume| VolumeId(volume as u16)) {
+            if self.volume(volume).forgetting {
+                self.distrust(volume);
+            }
+        }
         self.forget_cleaning();
         self.volumes.iter_mut().for_each(|volume| volume.failed = false);
         // Those that wait announce their writes to the new session.

@@ -112,7 +112,8 @@ impl Engine {
     pub(crate) fn drain_flush_begins(&mut self, volume: VolumeId) {
         let unsaid =
             self.owes(volume) || self.durable.as_ref().is_some_and(|durable| durable.says_clean(volume));
-        let clean = self.dirty_of(volume) == 0 && !unsaid;
+        // Of a volume that has failed the device may have dirty blocks that are not known here any more.
+        let clean = self.dirty_of(volume) == 0 && !unsaid && !self.is_failed(volume);
         let draining = &mut self.cleaner.volumes[volume.0 as usize].draining;
         draining.flushing = draining.state.is_under_way() && clean;
     }

@@ -1,5 +1,6 @@
 //! A start: recovery, the offline check, and what an operator does where the cache is refused.
 
+use super::swap::dirty_in;
 use super::{World, engine_config};
 use crate::plan::Disk;
 use larder_engine::format::{
@@ -50,10 +51,11 @@ impl World {
         match found {
             Ok(recovered) if self.may_be_damage(&recovered) => self.begin_anew(),
             Ok(recovered) => {
-                self.check_findings(&recovered);
+                self.tell(|| format!("  recovered: {:?}, {:?}", dirty_in(&recovered), recovered.findings()));
+                self.check_findings(&recovered, loss.is_some());
                 let Some(loss) = loss else { return recovered };
                 // What was written down may be lost: an operator has to see to a cache that says that it needs a check.
-                if recovered.superblock().needs_check && self.rng.below(4) == 0 {
+                if recovered.superblock().needs_check && !self.excuses.spoiled && self.rng.below(4) == 0 {
                     self.tell(|| "nobody knows why".into());
                     return recovered;
                 }
@@ -75,13 +77,17 @@ impl World {
     }
 
     /// Nothing is wrong that the faults have not put there.
-    fn check_findings(&mut self, recovered: &Recovered) {
+    fn check_findings(&mut self, recovered: &Recovered, knows: bool) {
         self.check_superblocks(recovered);
         if self.excuses.harmed {
             return;
         }
         // By the offline check, too, every block that would be served is what was mapped.
         let mut wrong = check(self.host.cache(), true).expect("the cache is whole");
+        if self.excuses.spoiled && knows {
+            // Who does not know what was durable doubts more.
+            wrong.clear();
+        }
         if self.excuses.spoiled {
             wrong.retain(|finding| !matches!(finding, Finding::Data { .. }));
         }

@@ -190,12 +190,12 @@ impl World {
         let excuses = self.excuses;
         let found = recover_after(self.host.cache(), loss.mark);
         let recovered = match found {
-            Ok(recovered) if self.is_same(&recovered, loss) => recovered,
             // Nobody can tell it from what a power cut left, and so not whether something is lost.
             Ok(recovered) if self.may_be_damage(&recovered) => {
                 self.tell(|| "  it may be damaged".into());
                 return None;
             }
+            Ok(recovered) if self.is_same(&recovered, loss) => recovered,
             found => {
                 let what = found.map(|found| (found.superblock().clone(), found.findings().to_vec()));
                 assert!(
@@ -258,7 +258,7 @@ impl World {
 }
 
 /// The dirty blocks, and where they are.
-fn dirty_in(recovered: &Recovered) -> BTreeSet<(BlockId, u32)> {
+pub(super) fn dirty_in(recovered: &Recovered) -> BTreeSet<(BlockId, u32)> {
     let dirty = recovered.blocks().filter(|(_, contents)| contents.dirty);
     dirty.map(|(slot, contents)| (contents.block, slot)).collect()
 }

@@ -1,5 +1,6 @@
-//! Arbitrary damage of an image: no tool panics, and none saves anything but what a block held.
+//! Arbitrary damage of an image: no tool panics, nor does an engine that starts on what was recovered; and none saves anything but what a block held.
 
+use super::start::start;
 use super::world::{BLOCK, End, World};
 use crate::offline::{Content, content, write_back};
 use larder_engine::format::*;
@@ -57,6 +58,8 @@ proptest! {
         }
         let Ok(recovered) = recover(&mut world.cache) else { return Ok(()) };
         prop_assert!(restore(&mut world.cache.clone(), &Dump::new(&recovered)).is_ok());
+        // Where it may be opened it is.
+        let _ = start(&world.cache.bytes, &recovered);
         let Ok(saved) = write_back(&mut world.cache, &recovered, &mut world.backings, &BTreeSet::new(), |_| {}) else { return Ok(()) };
         for failed in &saved.failed {
             prop_assert!(!failed.why.to_string().is_empty());
@@ -70,5 +73,14 @@ proptest! {
                 prop_assert!(known, "block {block} of volume {id} is invented");
             }
         }
+    }
+}
+
+#[test]
+fn an_engine_starts_on_what_nobody_has_damaged() {
+    for seed in 0..6 {
+        let mut world = World::new(seed, [End::CleanStop, End::PowerCut, End::Killed][(seed % 3) as usize]);
+        let recovered = recover(&mut world.cache).unwrap();
+        assert_eq!(start(&world.cache.bytes, &recovered), Ok(()));
     }
 }

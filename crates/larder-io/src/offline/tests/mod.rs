@@ -6,4 +6,7 @@ mod files;
 mod image;
 mod ordered;
 mod saving;
+mod start;
 mod world;
+
+use crate::sim;
