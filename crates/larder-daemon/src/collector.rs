@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use larder_alloc::control::BudgetView;
 use larder_engine::{TenantId, VolumeId};
-use larder_io::{DeviceStats, DrainCommand, Handle, ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
+use larder_io::{
+    DeviceStats, DrainCommand, Handle, LostSize, ReactorSnapshot, TenantSnapshot, VolumeSnapshot,
+};
 use thiserror::Error;
 
 use crate::analyzer::{LoopView, SharedView};
@@ -338,7 +340,7 @@ fn counters(name: &str, now: &TenantSnapshot) -> TenantStatus {
         budget_turned_away_blocks: stats.turned_away_blocks,
         backing_reads: stats.backing_reads,
         backing_writes: stats.backing_writes,
-        cache_errors: stats.cache_errors,
+        cache_errors: stats.cache_errors + stats.lost_blocks,
         backing_errors: stats.backing_errors,
         urd_blocks: 0,
         trd_blocks: 0,
@@ -365,7 +367,12 @@ fn volume_status(
     block_bytes: u32,
     loss: Option<&Loss>,
 ) -> VolumeStatus {
-    let lost = loss.and_then(|loss| loss.volumes.iter().find(|lost| lost.volume == config.name));
+    let on_device = loss.and_then(|loss| loss.volumes.iter().find(|lost| lost.volume == config.name));
+    let state = match now {
+        VolumeSnapshot { failed: true, .. } => VolumeState::Failed,
+        VolumeSnapshot { lost: LostSize { blocks: 1.., .. }, .. } => VolumeState::Damaged,
+        _ => VolumeState::Ok,
+    };
     VolumeStatus {
         name: config.name.clone(),
         backing: config.backing.to_string(),
@@ -378,7 +385,7 @@ fn volume_status(
         requests: now.requests.into(),
         backing_read_latency_seconds: seconds(now.backing.read_mean_ns()),
         backing_write_latency_seconds: seconds(now.backing.write_mean_ns()),
-        state: if now.failed { VolumeState::Failed } else { VolumeState::Ok },
+        state,
         dirty_blocks: now.dirty_blocks,
         dirty_bytes: u64::from(now.dirty_blocks) * u64::from(block_bytes),
         draining: now.draining.as_str().into(),
@@ -388,8 +395,10 @@ fn volume_status(
         slow_cache: now.slow_cache,
         epochs_behind: now.epochs_behind,
         backing_failing_seconds: now.backing_failing.map(|time| time.as_secs_f64()),
-        lost_bytes: lost.map_or(0, VolumeLoss::bytes),
-        lost_ranges: lost.map_or(0, |lost| lost.ranges.len() as u64),
+        backing_failed_since_asked: now.backing_failed_since_asked,
+        damaged_blocks: now.lost.blocks,
+        lost_bytes: on_device.map_or(now.lost.bytes, VolumeLoss::bytes),
+        lost_ranges: on_device.map_or(now.lost.ranges, |lost| lost.ranges.len() as u64),
     }
 }
 
@@ -451,6 +460,11 @@ mod tests {
             quiet: false,
             failed: *bytes == 1024,
             backing_failing: (*bytes == 2048).then_some(Duration::from_secs(8)),
+            backing_failed_since_asked: false,
+            lost: match *bytes {
+                512 => LostSize { blocks: 2, bytes: 8192, ranges: 1 },
+                _ => LostSize::default(),
+            },
         };
         ReactorSnapshot {
             tenants: tenants.iter().enumerate().map(tenant).collect(),
@@ -522,6 +536,9 @@ mod tests {
         let of = |volume: &VolumeStatus| (volume.state, volume.dirty_bytes, volume.backing_failing_seconds);
         assert_eq!(of(&a.volumes[0]), (VolumeState::Ok, 12_288, Some(8.0)));
         assert_eq!(of(&b.volumes[1]), (VolumeState::Failed, 12_288, None));
+        assert_eq!(of(&b.volumes[0]), (VolumeState::Damaged, 12_288, None));
+        let lost = |volume: &VolumeStatus| (volume.damaged_blocks, volume.lost_bytes, volume.lost_ranges);
+        assert_eq!([lost(&b.volumes[0]), lost(&b.volumes[1])], [(2, 8192, 1), (0, 0, 0)]);
         assert_eq!((a.urd_blocks, a.trd_blocks, a.decision.epoch, a.ssd_writes.total), (7, 9, 4, 3));
     }
 

@@ -1,5 +1,5 @@
 //! The thread that looks after the cache device: when a reactor has given it up, everybody lets go of it, and what it alone has is written down; when it is
-//! there again, everybody goes on with it.
+//! there again, everybody goes on with it. It also tells of dirty blocks that are damaged on it ([`Damage`]).
 //!
 //! It looks for the device every few seconds, and at once when it is asked to. A device that fails again soon is given more time before each further try, so
 //! that one which works now and then does not keep guests waiting.
@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 
 use crate::collector::{Collector, Silent, answered};
 use crate::config::CacheConfig;
+use crate::damage::Damage;
 use crate::hosted::VolumePlace;
 use crate::last_cache;
 use crate::loss::{Loss, LostRange, VolumeLoss};
@@ -134,6 +135,7 @@ pub struct Keeper<C> {
     rest: Duration,
     /// Why the last try came to nothing.
     told: String,
+    damage: Damage,
 }
 
 /// The keeper's thread.
@@ -174,6 +176,7 @@ impl<C: Send + 'static> Keeper<C> {
             attached: None,
             rest: TRY_EVERY,
             told: String::new(),
+            damage: Damage::default(),
         }
     }
 
@@ -203,6 +206,7 @@ impl<C: Send + 'static> Keeper<C> {
     fn look(&mut self) {
         // A reactor that does not answer now will do so later, or is told elsewhere.
         let Ok(snapshots) = self.collector.snapshots() else { return };
+        self.damage.look(&self.collector, &snapshots);
         match self.state {
             State::Fine if snapshots.iter().any(|snapshot| snapshot.cache_failed) => self.leave(),
             State::Leaving if snapshots.iter().all(|snapshot| snapshot.cache_closed) => self.left(&snapshots),

@@ -17,6 +17,7 @@ mod collector;
 pub mod config;
 pub mod control;
 pub mod control_socket;
+mod damage;
 pub mod decisions;
 mod durable_file;
 pub mod epoch;

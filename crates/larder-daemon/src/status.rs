@@ -178,7 +178,7 @@ pub struct TenantStatus {
     pub backing_reads: u64,
     /// Blocks written to the backings.
     pub backing_writes: u64,
-    /// Failed operations on the cache device.
+    /// Failed operations on the cache device, and dirty blocks whose data on it was found damaged.
     pub cache_errors: u64,
     /// Failed operations on the backings.
     pub backing_errors: u64,
@@ -330,7 +330,13 @@ pub struct VolumeStatus {
     /// Seconds since writing back first failed, about, where the backing fails and blocks wait; else `null`.
     #[serde(default)]
     pub backing_failing_seconds: Option<f64>,
-    /// Bytes that only the failed cache device has, in a volume that has failed.
+    /// Its backing has failed since it was last asked for that all is written back.
+    #[serde(default)]
+    pub backing_failed_since_asked: bool,
+    /// Dirty blocks whose data on the cache device is damaged: reads of them fail, and they are never written back, until the guest writes or discards them.
+    #[serde(default)]
+    pub damaged_blocks: u32,
+    /// Bytes that only the failed cache device has, in a volume that has failed; else the bytes of `damaged_blocks`.
     #[serde(default)]
     pub lost_bytes: u64,
     /// The number of ranges that they are; `larder status --lost VOLUME` lists them.
@@ -345,6 +351,8 @@ pub enum VolumeState {
     /// It is.
     #[default]
     Ok,
+    /// It is, but for dirty blocks whose data on the cache device is damaged: reads of them fail.
+    Damaged,
     /// It is not: the cache device failed with data that the backing does not have. Every request fails.
     Failed,
 }
@@ -354,6 +362,7 @@ impl VolumeState {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
+            Self::Damaged => "damaged",
             Self::Failed => "failed",
         }
     }
@@ -386,6 +395,8 @@ mod tests {
             slow_cache: false,
             epochs_behind: None,
             backing_failing_seconds: None,
+            backing_failed_since_asked: false,
+            damaged_blocks: 0,
             lost_bytes: 0,
             lost_ranges: 0,
         };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use larder_engine::Drain;
 use larder_io::{DrainCommand, Handle, HandleError, Told, VolumeError, VolumeInfo, VolumeSnapshot};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -118,6 +119,13 @@ impl VolumeRefusal {
     }
 }
 
+/// What can be done about dirty blocks whose data is lost.
+pub fn lost_help(name: &str) -> String {
+    format!(
+        "`larder status --lost {name}` lists them; they are gone until the guest writes those ranges again, or discards them"
+    )
+}
+
 fn volume_help(name: &str, error: &VolumeError) -> String {
     use larder_engine::GrowError;
     match error {
@@ -135,6 +143,7 @@ fn volume_help(name: &str, error: &VolumeError) -> String {
         }
         VolumeError::Quiet => format!("`larder volume thaw {name}`"),
         VolumeError::Dirty => format!("`larder drain {name}`"),
+        VolumeError::Lost { .. } => lost_help(name),
         _ => "try again; if it stays so, look at the daemon's log".into(),
     }
 }
@@ -250,7 +259,7 @@ impl<C> Volumes<C> {
                 reactor.drain(place.volume, DrainCommand::On)?;
                 tracing::info!(
                     volume = name,
-                    "its guest is to leave: all is written back, and nothing becomes dirty"
+                    "its guest is to leave: what is dirty is to be written back, and nothing becomes dirty"
                 );
             }
             MigrationStep::Complete => {
@@ -278,8 +287,13 @@ impl<C> Volumes<C> {
         if clients > 0 {
             return Err(VolumeRefusal::InUse { name: name.into(), clients });
         }
-        match self.now(place)?.draining.as_str() {
-            "done" => Ok(()),
+        let now = self.now(place)?;
+        match now.draining {
+            Drain::Done => Ok(()),
+            _ if now.is_stuck() => {
+                let source = VolumeError::Lost { blocks: now.lost.blocks };
+                Err(VolumeRefusal::Volume { name: name.into(), source })
+            }
             _ => Err(VolumeRefusal::NotDrained(name.into())),
         }
     }

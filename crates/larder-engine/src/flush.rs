@@ -96,6 +96,8 @@ impl Engine {
             self.volume_mut(volume).unflushed = true;
             self.note_backing_failed(volume);
             self.distrust(volume);
+        } else if self.dirty_of(volume) == 0 {
+            self.note_backing_works(volume);
         }
         self.drain_flush_ends(volume, result.is_ok());
         self.note_flush_ends(volume, result.is_ok());

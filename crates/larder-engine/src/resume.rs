@@ -62,7 +62,7 @@ impl Engine {
         }
         let mut blocks: Vec<u64> = match self.is_failed(volume) {
             true => self.dirty_blocks(volume).collect(),
-            false => self.lost().filter(|lost| lost.0 == volume).map(|lost| lost.1).collect(),
+            false => self.lost_blocks_of(volume).collect(),
         };
         blocks.sort_unstable();
         let mut ranges: Vec<Range<u64>> = Vec::new();

@@ -66,7 +66,7 @@ pub use send_list::{SEND_HEADER_BYTES, SEND_SEGMENTS, SendList};
 pub use slots::SharedPool;
 pub use socket::{SOCKETS_MAX, SocketId};
 pub use stats::{
-    DeviceStats, ReactorSnapshot, Served, Spending, TenantOffers, TenantSnapshot, TenantSpending, TenantUse,
-    UnfinishedDevice, VolumeSnapshot,
+    DeviceStats, LostSize, ReactorSnapshot, Served, Spending, TenantOffers, TenantSnapshot, TenantSpending,
+    TenantUse, UnfinishedDevice, VolumeSnapshot,
 };
 pub use sys::give_memory_back;

@@ -204,6 +204,12 @@ pub enum VolumeError {
     /// The cache device alone has some of it.
     #[error("some of the volume is dirty")]
     Dirty,
+    /// The cache device alone had some of it, and cannot give it.
+    #[error("dirty blocks of the volume are lost ({blocks}): their data on the cache device is damaged")]
+    Lost {
+        /// How many.
+        blocks: u32,
+    },
     /// The cache device has failed with data of it.
     #[error("the volume has failed: the cache device alone has some of its data")]
     Failed,

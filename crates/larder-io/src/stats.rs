@@ -204,6 +204,28 @@ pub struct VolumeSnapshot {
     pub epochs_behind: Option<u64>,
     /// For how long nothing could be written back, about, where the backing fails.
     pub backing_failing: Option<Duration>,
+    /// It has failed since somebody asked for all to be written back.
+    pub backing_failed_since_asked: bool,
+    /// Dirty blocks that could not be read back from the cache device, in a volume that is served.
+    pub lost: LostSize,
+}
+
+/// How much is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostSize {
+    /// Blocks.
+    pub blocks: u32,
+    /// The bytes of the volume that they are.
+    pub bytes: u64,
+    /// Neighbours are one range.
+    pub ranges: u64,
+}
+
+impl VolumeSnapshot {
+    /// True if nothing is dirty any more but what is lost: only guests can change that.
+    pub fn is_stuck(&self) -> bool {
+        self.lost.blocks > 0 && self.dirty_blocks <= self.lost.blocks
+    }
 }
 
 /// A device that was not done when its reactor had to end.

@@ -14,10 +14,11 @@ use larder_daemon::control::{Draining, Request};
 use larder_daemon::control_socket;
 use larder_daemon::status::{Status, TenantStatus, VolumeState, VolumeStatus};
 use larder_daemon::units::{HumanDuration, HumanSize};
+use larder_daemon::volumes::lost_help;
 use larder_io::DrainCommand;
 
 use crate::cli;
-use crate::number::grouped;
+use crate::number::counted;
 use crate::output::tell;
 use crate::problem::Problem;
 use crate::status;
@@ -73,6 +74,14 @@ struct Left {
     bytes: u64,
     /// Some are not done yet, whatever their dirty blocks.
     open: bool,
+    /// The volumes with blocks that cannot be written back.
+    lost: Vec<Lost>,
+}
+
+struct Lost {
+    volume: String,
+    blocks: u32,
+    bytes: u64,
 }
 
 /// Ask it of the volume of this name, whatever tenants are called.
@@ -93,21 +102,41 @@ pub fn watch(socket: &Path, names: &[String]) -> Result<String, Problem> {
         let left = left(&status, names)?;
         telling.tell(&left);
         if !left.open {
-            return Ok(telling.end());
+            let told = telling.end();
+            return if left.lost.is_empty() { Ok(told) } else { Err(cannot_end(&left.lost)) };
         }
         sleep(EVERY);
     }
 }
 
+/// All is done but what cannot be.
+fn cannot_end(lost: &[Lost]) -> Problem {
+    let of = |Lost { volume, blocks, bytes }: &Lost| {
+        format!("{} of volume {volume} ({})", counted(u64::from(*blocks), "dirty block"), HumanSize(*bytes))
+    };
+    let of: Vec<String> = lost.iter().map(of).collect();
+    let what = format!(
+        "{} cannot be written back: the data is damaged on the cache device; all else is on the backings",
+        of.join(" and ")
+    );
+    let help: Vec<String> = lost.iter().map(|lost| lost_help(&lost.volume)).collect();
+    Problem::new(what, help.join("; "))
+}
+
 /// What is left of these volumes, unless there is no use in waiting.
 fn left(status: &Status, names: &[String]) -> Result<Left, Problem> {
     let volumes = status.tenants.iter().flat_map(|tenant| &tenant.volumes);
-    let mut left = Left { blocks: 0, bytes: 0, open: false };
+    let mut left = Left { blocks: 0, bytes: 0, open: false, lost: Vec::new() };
     for volume in volumes.filter(|volume| names.contains(&volume.name)) {
         check(volume)?;
-        left.blocks += u64::from(volume.dirty_blocks);
-        left.bytes += volume.dirty_bytes;
-        left.open |= matches!(volume.draining.as_str(), "once" | "on");
+        let lost = volume.damaged_blocks;
+        left.blocks += u64::from(volume.dirty_blocks.saturating_sub(lost));
+        left.bytes += volume.dirty_bytes.saturating_sub(volume.lost_bytes);
+        let is_stuck = lost > 0 && volume.dirty_blocks <= lost && volume.draining == "on";
+        left.open |= matches!(volume.draining.as_str(), "once" | "on") && !is_stuck;
+        if lost > 0 {
+            left.lost.push(Lost { volume: volume.name.clone(), blocks: lost, bytes: volume.lost_bytes });
+        }
     }
     Ok(left)
 }
@@ -115,18 +144,22 @@ fn left(status: &Status, names: &[String]) -> Result<Left, Problem> {
 fn check(volume: &VolumeStatus) -> Result<(), Problem> {
     let VolumeStatus { name, backing, .. } = volume;
     if volume.state == VolumeState::Failed {
-        let what = format!("volume {name} has failed: the cache device with its {} is gone", waiting(volume));
+        let what = format!("volume {name} has failed: the cache device with {} is gone", waiting(volume));
         return Err(Problem::new(
             what,
             format!("bring the device back; `larder status --lost {name}` tells what is on it"),
         ));
     }
     match volume.backing_failing_seconds {
-        Some(seconds) if seconds >= PATIENCE_SECONDS => {
-            let what = format!(
-                "the backing of volume {name} fails: {backing}: {} wait, for {seconds:.0} s now",
-                waiting(volume)
-            );
+        // One that has failed for long may work again: it is tried at once.
+        Some(seconds) if seconds >= PATIENCE_SECONDS && volume.backing_failed_since_asked => {
+            let waiting = match volume.dirty_blocks {
+                0 => "it cannot be flushed".into(),
+                1 => format!("{} waits", waiting(volume)),
+                _ => format!("{} wait", waiting(volume)),
+            };
+            let what =
+                format!("the backing of volume {name} fails: {backing}: {waiting}, for {seconds:.0} s now");
             Err(Problem::new(
                 what,
                 "mend the backing: the daemon keeps the blocks, and tries again by itself",
@@ -137,7 +170,7 @@ fn check(volume: &VolumeStatus) -> Result<(), Problem> {
 }
 
 fn waiting(volume: &VolumeStatus) -> String {
-    format!("{} dirty blocks ({})", grouped(u64::from(volume.dirty_blocks)), HumanSize(volume.dirty_bytes))
+    format!("{} ({})", counted(u64::from(volume.dirty_blocks), "dirty block"), HumanSize(volume.dirty_bytes))
 }
 
 /// A bar on a terminal, else lines.
@@ -184,7 +217,7 @@ impl Telling {
 
     /// Blocks left, rate, time left.
     fn line(&self, left: &Left) -> String {
-        let mut line = format!("{} blocks left ({})", grouped(left.blocks), HumanSize(left.bytes));
+        let mut line = format!("{} left ({})", counted(left.blocks, "block"), HumanSize(left.bytes));
         if let Some(rate) = self.rate() {
             let seconds = Duration::from_secs((left.bytes as f64 / rate).ceil() as u64);
             line += &format!(", {}/s, {} left", HumanSize(rate as u64), HumanDuration(seconds));
@@ -206,7 +239,7 @@ impl Telling {
         }
         match self.first.unwrap_or((0, 0)) {
             (0, _) => "nothing was dirty".into(),
-            (blocks, bytes) => format!("{} blocks, {}, written back", grouped(blocks), HumanSize(bytes)),
+            (blocks, bytes) => format!("{}, {}, written back", counted(blocks, "block"), HumanSize(bytes)),
         }
     }
 }
@@ -216,7 +249,7 @@ mod tests {
     use super::*;
 
     fn left(bytes: u64) -> Left {
-        Left { blocks: bytes / 4096, bytes, open: true }
+        Left { blocks: bytes / 4096, bytes, open: true, lost: Vec::new() }
     }
 
     fn volume(state: VolumeState, failing: Option<f64>) -> VolumeStatus {
@@ -241,6 +274,8 @@ mod tests {
             slow_cache: false,
             epochs_behind: None,
             backing_failing_seconds: failing,
+            backing_failed_since_asked: failing.is_some(),
+            damaged_blocks: 0,
             lost_bytes: 0,
             lost_ranges: 0,
         }
@@ -250,6 +285,7 @@ mod tests {
     fn a_line_has_what_is_left_and_for_how_long() {
         let mut telling = Telling { bar: None, first: None, looks: VecDeque::new(), told: None };
         assert_eq!(telling.line(&left(8 << 20)), "2,048 blocks left (8 MiB)");
+        assert_eq!(telling.line(&left(4096)), "1 block left (4 KiB)");
         let now = Instant::now();
         telling.looks = [(now, 12 << 20), (now + Duration::from_secs(2), 8 << 20)].into();
         assert_eq!(telling.line(&left(8 << 20)), "2,048 blocks left (8 MiB), 2 MiB/s, 4s left");
@@ -262,6 +298,9 @@ mod tests {
         assert!(check(&volume(VolumeState::Ok, None)).is_ok());
         assert!(check(&volume(VolumeState::Ok, Some(3.0))).is_ok(), "one error is not the end");
         let failing = check(&volume(VolumeState::Ok, Some(12.0))).expect_err("for long").to_string();
+        let healthy =
+            VolumeStatus { backing_failed_since_asked: false, ..volume(VolumeState::Ok, Some(604.0)) };
+        assert!(check(&healthy).is_ok(), "it is tried first");
         assert!(failing.contains("/srv/v.img: 1,234 dirty blocks (4.8 MiB) wait, for 12 s now"), "{failing}");
         let failed = check(&volume(VolumeState::Failed, None)).expect_err("failed").to_string();
         assert!(failed.contains("volume v has failed"), "{failed}");

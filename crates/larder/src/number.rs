@@ -13,6 +13,11 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
+/// So many of something: `1 block`, `1,234 blocks`.
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
 /// A count in at most seven characters: in full below a million, with four digits and a prefix from there on: `12.34 M`.
 pub fn compact(count: u64) -> String {
     const PREFIXES: [char; 5] = ['M', 'G', 'T', 'P', 'E'];

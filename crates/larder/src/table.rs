@@ -4,13 +4,13 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::{Duration, SystemTime};
 
-use larder_daemon::status::{CacheStatus, Status, TenantStatus, VolumeState, VolumeStatus};
+use larder_daemon::status::{CacheState, CacheStatus, Status, TenantStatus, VolumeState, VolumeStatus};
 use larder_daemon::units::{ExactDuration, HumanDuration, HumanSize};
 use larder_policy::spec::joined;
 
 use crate::budget;
 use crate::columns::Columns;
-use crate::number::grouped;
+use crate::number::{counted, grouped};
 use crate::wear;
 
 /// Columns used where stdout is no terminal.
@@ -192,14 +192,15 @@ fn ways(volume: &VolumeStatus) -> String {
 fn write_back(status: &Status) -> Option<Columns> {
     let mut table = words(["volume", "tenant", "dirty", "draining", "state"]);
     for tenant in &status.tenants {
-        let told = tenant.volumes.iter().filter(|volume| volume.dirty_blocks > 0 || !is_calm(volume));
+        let gone = status.cache.state == CacheState::Failed;
+        let told = tenant.volumes.iter().filter(|volume| gone || volume.dirty_blocks > 0 || !is_calm(volume));
         for volume in told {
             table.row([
                 volume.name.clone(),
                 tenant.name.clone(),
                 HumanSize(volume.dirty_bytes).to_string(),
                 if volume.draining.is_empty() { "-".into() } else { volume.draining.clone() },
-                state(volume),
+                state(volume, gone),
             ]);
         }
     }
@@ -208,25 +209,40 @@ fn write_back(status: &Status) -> Option<Columns> {
 
 fn is_calm(volume: &VolumeStatus) -> bool {
     let drains = !matches!(volume.draining.as_str(), "" | "off");
-    let fails = volume.state == VolumeState::Failed || volume.backing_failing_seconds.is_some();
+    let fails = volume.state != VolumeState::Ok || volume.backing_failing_seconds.is_some();
     !fails && !drains && !volume.slow_cache && !volume.quiet
 }
 
-fn state(volume: &VolumeStatus) -> String {
+/// `gone`: the cache device has failed.
+fn state(volume: &VolumeStatus, gone: bool) -> String {
     match volume.backing_failing_seconds {
         _ if volume.state == VolumeState::Failed => {
-            let (lost, ranges) = (HumanSize(volume.lost_bytes), grouped(volume.lost_ranges));
-            format!("failed: requests are refused; {lost} in {ranges} ranges are on the cache device alone")
+            let (lost, ranges) = (HumanSize(volume.lost_bytes), counted(volume.lost_ranges, "range"));
+            format!("failed: requests are refused; {lost} in {ranges} are on the cache device alone")
+        }
+        _ if volume.damaged_blocks > 0 => {
+            let (lost, ranges) = (HumanSize(volume.lost_bytes), counted(volume.lost_ranges, "range"));
+            format!(
+                "damaged: {lost} in {ranges} lost, reads there fail; `larder status --lost {}`",
+                volume.name
+            )
         }
         Some(for_seconds) => {
-            let blocks = grouped(volume.dirty_blocks.into());
             let time = HumanDuration(seconds(for_seconds));
-            format!("the backing fails: {blocks} blocks wait to be written back, for {time} now")
+            match volume.dirty_blocks {
+                0 => format!("the backing fails, for {time} now"),
+                1 => format!("the backing fails: 1 block waits to be written back, for {time} now"),
+                blocks => {
+                    let blocks = grouped(blocks.into());
+                    format!("the backing fails: {blocks} blocks wait to be written back, for {time} now")
+                }
+            }
         }
         None if volume.quiet => format!("quiet: writes wait for `larder volume thaw {}`", volume.name),
         None if volume.migrating => {
             format!("its guest is leaving: `larder volume migrate complete {0}` or `abort {0}`", volume.name)
         }
+        None if gone => "ok; the cache device has failed: the backing alone serves it".into(),
         None if volume.slow_cache => {
             "ok; the cache device is slower than the backing: reads pass it by".into()
         }
@@ -342,6 +358,16 @@ mod tests {
             text.contains("the backing fails: 2,000 blocks wait to be written back, for 1m 15s now"),
             "{text}"
         );
+        status.tenants[0].volumes[0].backing_failing_seconds = None;
+        status.cache.state = CacheState::Failed;
+        let text = render(&status, WIDTH);
+        assert!(text.contains("ok; the cache device has failed: the backing alone serves it"), "{text}");
+        let volume = &mut status.tenants[0].volumes[0];
+        (volume.state, volume.damaged_blocks) = (VolumeState::Damaged, 1);
+        (volume.lost_bytes, volume.lost_ranges) = (4096, 1);
+        let text = render(&status, 200);
+        let words = "damaged: 4 KiB in 1 range lost, reads there fail; `larder status --lost db-root`";
+        assert!(text.contains(words), "{text}");
         status.tenants[0].volumes[0].state = VolumeState::Failed;
         (status.tenants[0].volumes[0].lost_bytes, status.tenants[0].volumes[0].lost_ranges) = (8_192_000, 12);
         status.cache.loss_file = Some("/srv/cache.img.loss.json".into());

@@ -99,9 +99,11 @@ fn troubles(page: &mut Page, volumes: &[Told<'_>]) {
         "1 where nothing is served: the cache device failed with data that the backing does not have.",
         |family| each(family, volumes, |volume| flag(volume.state == VolumeState::Failed)),
     );
-    page.gauge("larder_volume_lost_bytes", "Bytes that only the failed cache device has.", |family| {
-        each(family, volumes, |volume| volume.lost_bytes as f64);
-    });
+    page.gauge(
+        "larder_volume_lost_bytes",
+        "Bytes that only the failed cache device has, or dirty ones that are damaged on it.",
+        |family| each(family, volumes, |volume| volume.lost_bytes as f64),
+    );
     page.gauge(
         "larder_volume_slow_cache",
         "1 while reads pass the cache by, since it is slower than the backing.",

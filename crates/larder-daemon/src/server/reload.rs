@@ -30,6 +30,7 @@ use crate::manager;
 use crate::migration::{MigrationError, Migrations};
 use crate::placement::{self, Place};
 use crate::settings::{SettingError, Settings, SettingsFileError};
+use crate::volumes::lost_help;
 
 /// How long a new block device may take before this is told without it.
 const UBLK_WITHIN: Duration = Duration::from_secs(10);
@@ -123,6 +124,12 @@ impl ReloadError {
             Self::Volume { name, source: VolumeError::Failed } => {
                 format!(
                     "bring the cache device back: `larder cache attach`; `larder status --lost {name}` tells what is on it"
+                )
+            }
+            Self::Volume { name, source: VolumeError::Lost { .. } } => {
+                format!(
+                    "{}; or keep the volume: where it leaves, nothing tells any more what is lost",
+                    lost_help(name)
                 )
             }
             Self::Volume { .. } | Self::Tenant { .. } => {
@@ -321,6 +328,10 @@ impl Reloader {
             }
             if reactor.cache_failed || volume.draining == Drain::Done {
                 continue;
+            }
+            if volume.is_stuck() && volume.draining == Drain::On {
+                let source = VolumeError::Lost { blocks: volume.lost.blocks };
+                return Err(ReloadError::Volume { name: name.clone(), source });
             }
             // One that the operator has drained stays so, should it not leave after all.
             if volume.draining != Drain::On {

@@ -2,7 +2,10 @@
 //!
 //! While a volume is drained its writes go to backing and cache, as under `wt`: so the end comes, however much guests write. It has come when no block is
 //! dirty, the journal has nothing more to say of that, and a flush of the backing has ended well that began after it: a block may also have ceased to be
-//! dirty because a guest's newer data went to the backing.
+//! dirty because a guest's newer data went to the backing. Without a cache device, which was given up, it needs only that flush, unless the volume has failed.
+//!
+//! Dirty blocks of which the data is lost can never be written back. Draining once ends without them, and whoever asked for it has to look at
+//! [`Engine::lost_of`]; else the end comes when guests have written them again, or discarded them.
 
 use crate::{Engine, VolumeId};
 
@@ -12,7 +15,7 @@ pub enum Drain {
     /// It is not.
     #[default]
     Off,
-    /// Until the backing durably has all of it; then [`Drain::Off`].
+    /// Until the backing durably has all of it, but for what is lost; then [`Drain::Off`].
     Once,
     /// As long as nobody says otherwise; the backing does not have all of it yet.
     On,
@@ -51,10 +54,11 @@ impl Engine {
         self.set_drain(volume, if on { Drain::On } else { Drain::Off });
     }
 
-    /// Write back all that is dirty of a volume once, then go on as before. Nothing new if it is drained anyway.
+    /// Write back all that is dirty of a volume once, then go on as before. Nothing new if it is drained anyway, but that its backing is tried at once.
     pub fn drain_once(&mut self, volume: VolumeId) {
-        if self.draining(volume) == Drain::Off {
-            self.set_drain(volume, Drain::Once);
+        match self.draining(volume) {
+            Drain::Off => self.set_drain(volume, Drain::Once),
+            _ => self.try_again(volume),
         }
     }
 
@@ -70,6 +74,13 @@ impl Engine {
         {
             durable.want_soon();
         }
+        self.try_again(volume);
+    }
+
+    /// Somebody asks for it: a backing that has failed is not left alone any longer.
+    fn try_again(&mut self, volume: VolumeId) {
+        let state = &mut self.cleaner.volumes[volume.0 as usize];
+        (state.pause, state.paused_until, state.failed_since_asked) = (0, 0, false);
         self.go_on_draining(volume);
         self.cleaner.look();
         self.clean();
@@ -91,9 +102,20 @@ impl Engine {
     /// Once nothing is dirty any more the backing is flushed for the last time.
     pub(crate) fn go_on_draining(&mut self, volume: VolumeId) {
         let state = &self.cleaner.volumes[volume.0 as usize].draining;
-        if state.state.is_under_way() && !state.flushing && self.dirty_of(volume) == 0 && !self.cache_failed {
+        if state.state.is_under_way()
+            && !state.flushing
+            && !self.is_paused(volume)
+            && self.is_written_back(volume)
+        {
             self.flush_backing(volume);
         }
+    }
+
+    /// The backing has all that it is to have at the end.
+    fn is_written_back(&self, volume: VolumeId) -> bool {
+        let dirty = self.dirty_of(volume);
+        let once = self.draining(volume) == Drain::Once;
+        !self.is_failed(volume) && (dirty == 0 || (once && dirty <= self.lost_of(volume)))
     }
 
     /// A volume has a dirty block. One whose write was under way when the draining began may come late.
@@ -110,10 +132,11 @@ impl Engine {
 
     /// A flush of a volume's backing begins.
     pub(crate) fn drain_flush_begins(&mut self, volume: VolumeId) {
-        let unsaid =
-            self.owes(volume) || self.durable.as_ref().is_some_and(|durable| durable.says_clean(volume));
+        let says = self.durable.as_ref().is_some_and(|durable| durable.says_clean(volume));
+        // The journal of a device that was given up says no more. What it was to say would have made the volume fail.
+        let unsaid = !self.cache_failed && (self.owes(volume) || says);
         // Of a volume that has failed the device may have dirty blocks that are not known here any more.
-        let clean = self.dirty_of(volume) == 0 && !unsaid && !self.is_failed(volume);
+        let clean = self.is_written_back(volume) && !unsaid && !self.is_failed(volume);
         let draining = &mut self.cleaner.volumes[volume.0 as usize].draining;
         draining.flushing = draining.state.is_under_way() && clean;
     }

@@ -107,6 +107,8 @@ struct Volume {
     pause: u64,
     /// Since when (ticks) nothing that was written back has become clean, for errors of the backing.
     failing_since: Option<u64>,
+    /// It has failed since somebody asked for what is dirty to be written back.
+    failed_since_asked: bool,
 }
 
 impl Cleaner {
@@ -182,7 +184,13 @@ impl Engine {
     /// Ticks ([`Engine::tick`], about a second each) since writing back to a volume's backing first failed, if nothing has become clean since.
     pub fn backing_failing_for(&self, volume: VolumeId) -> Option<u64> {
         let since = self.cleaner.volumes[volume.0 as usize].failing_since;
-        since.filter(|_| self.dirty_of(volume) > 0).map(|since| self.cleaner.ticks - since)
+        let waits = self.dirty_of(volume) > 0 || self.is_draining(volume);
+        since.filter(|_| waits).map(|since| self.cleaner.ticks - since)
+    }
+
+    /// True if the backing of a volume has failed since it was last asked for that all is written back ([`Engine::drain`], [`Engine::drain_once`]).
+    pub fn backing_failed_since_asked(&self, volume: VolumeId) -> bool {
+        self.cleaner.volumes[volume.0 as usize].failed_since_asked
     }
 
     /// Dirty blocks that could not be read back from the cache device: reads of them fail until they are written again.
@@ -191,8 +199,13 @@ impl Engine {
     }
 
     /// How many of them a volume has.
-    pub(crate) fn lost_of(&self, volume: VolumeId) -> u32 {
-        self.cleaner.lost.range((volume, 0)..=(volume, u64::MAX)).count() as u32
+    pub fn lost_of(&self, volume: VolumeId) -> u32 {
+        self.lost_blocks_of(volume).count() as u32
+    }
+
+    /// Which of them a volume has, in order.
+    pub(crate) fn lost_blocks_of(&self, volume: VolumeId) -> impl Iterator<Item = u64> + '_ {
+        self.cleaner.lost.range((volume, 0)..=(volume, u64::MAX)).map(|lost| lost.1)
     }
 
     /// True where the cache device has failed with data that the backing does not have ([`Engine::dirty_blocks`]): every request of the volume fails.

@@ -172,6 +172,7 @@ impl Engine {
         let now = self.cleaner.ticks;
         let state = &mut self.cleaner.volumes[volume.0 as usize];
         state.failing_since.get_or_insert(now);
+        state.failed_since_asked = true;
         if state.paused_until <= now {
             state.pause = (state.pause * 2).clamp(1, PAUSE_MAX);
             state.paused_until = now + state.pause;
@@ -179,7 +180,7 @@ impl Engine {
     }
 
     /// The backing takes what is written back.
-    fn note_backing_works(&mut self, volume: VolumeId) {
+    pub(crate) fn note_backing_works(&mut self, volume: VolumeId) {
         let state = &mut self.cleaner.volumes[volume.0 as usize];
         (state.pause, state.paused_until, state.failing_since) = (0, 0, None);
     }

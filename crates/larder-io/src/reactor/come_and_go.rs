@@ -81,9 +81,11 @@ impl<F: Frontend> Reactor<F> {
     pub fn leave_volume(&mut self, volume: VolumeId, answer: Answer<()>) {
         let driver = &self.cx.driver;
         let engine = &driver.engine;
+        let stuck = self.stuck_with(volume);
         let refused = match () {
             () if !driver.has(volume) => Some(VolumeError::Unknown),
             () if engine.is_failed(volume) => Some(VolumeError::Failed),
+            () if stuck.is_some() => stuck.map(|blocks| VolumeError::Lost { blocks }),
             () if engine.dirty_of(volume) > 0 => Some(VolumeError::Dirty),
             () if engine.draining(volume) != Drain::Done && !engine.cache_failed() => {
                 Some(VolumeError::Dirty)

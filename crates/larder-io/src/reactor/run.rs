@@ -12,7 +12,7 @@ use crate::lane::Operation;
 use crate::mailbox::{DrainCommand, Inbox, ReactorCommand};
 use crate::ring::Completion;
 use crate::spin::Spins;
-use crate::stats::{ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
+use crate::stats::{LostSize, ReactorSnapshot, TenantSnapshot, VolumeSnapshot};
 use io_uring::{opcode, types};
 use larder_engine::{TenantId, VolumeId};
 use std::mem::ManuallyDrop;
@@ -393,7 +393,21 @@ impl<F: Frontend> Reactor<F> {
             slow_cache: engine.passes_slow_cache(volume),
             epochs_behind: engine.epochs_behind(volume),
             backing_failing: engine.backing_failing_for(volume).map(|ticks| TICK * ticks as u32),
+            backing_failed_since_asked: engine.backing_failed_since_asked(volume),
+            lost: self.lost(volume),
         }
+    }
+
+    fn lost(&self, volume: VolumeId) -> LostSize {
+        let engine = &self.cx.driver.engine;
+        let blocks = engine.lost_of(volume);
+        // Of a volume that has failed the ranges are all that is dirty, and slow to find.
+        if blocks == 0 || engine.is_failed(volume) {
+            return LostSize::default();
+        }
+        let ranges = engine.lost_ranges(volume);
+        let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+        LostSize { blocks, bytes, ranges: ranges.len() as u64 }
     }
 }
 

@@ -185,6 +185,12 @@ impl<F: Frontend> Reactor<F> {
         }
     }
 
+    /// Blocks of a volume that are lost, where nothing else is dirty: only its guest can change that.
+    pub(super) fn stuck_with(&self, volume: VolumeId) -> Option<u32> {
+        let engine = &self.cx.driver.engine;
+        Some(engine.lost_of(volume)).filter(|&lost| lost > 0 && engine.dirty_of(volume) <= lost)
+    }
+
     /// Drain, and flush the backing in any case.
     fn drain_again(&mut self, volume: VolumeId) {
         let crate::Context { lane, driver, .. } = &mut *self.cx;
@@ -237,6 +243,11 @@ impl<F: Frontend> Reactor<F> {
 
     fn go_on_quieting(&mut self) {
         for quiet in std::mem::take(&mut self.volumes.quiet) {
+            let stuck = self.stuck_with(quiet.volume).filter(|_| !matches!(quiet.stage, Stage::Quiet));
+            if let Some(blocks) = stuck {
+                self.release(quiet, &VolumeError::Lost { blocks });
+                continue;
+            }
             if Instant::now() < quiet.until {
                 let next = self.go_on_quieting_one(quiet);
                 self.volumes.quiet.push(next);

@@ -123,3 +123,97 @@ fn a_backing_that_fails_keeps_its_blocks_and_is_left_alone_longer_each_time() {
     assert_eq!((dirty_blocks(&mut world), state(&mut world)), (0, Drain::Done));
     world.observe_backing(VOLUME, 0, 64 * BLOCK);
 }
+
+/// An operator who has mended the backing does not wait until it is tried again by itself.
+#[test]
+fn a_backing_that_was_left_alone_is_tried_when_somebody_asks() {
+    let mut world = dirty(16);
+    world.excuse_backings();
+    world.host().backing(VOLUME).fail_next(FaultKind::Write, u32::MAX);
+    world.host().drain_once(VOLUME);
+    for _ in 0..40 {
+        world.settle();
+        world.tick();
+    }
+    world.settle();
+    let failed = |world: &mut World| world.host().engine().backing_failed_since_asked(VOLUME);
+    assert!(failed(&mut world));
+    // In vain: that is known at once, and for how long it is so.
+    world.host().drain_once(VOLUME);
+    assert!(!failed(&mut world));
+    world.settle();
+    assert!(failed(&mut world) && dirty_blocks(&mut world) == 16);
+    assert_eq!(world.host().engine().backing_failing_for(VOLUME), Some(40));
+    world.tick();
+    world.tick();
+    world.host().backing(VOLUME).forgive();
+    world.host().drain_once(VOLUME);
+    world.settle();
+    assert_eq!((dirty_blocks(&mut world), state(&mut world)), (0, Drain::Off));
+    assert_eq!(world.host().engine().backing_failing_for(VOLUME), None);
+    world.observe_backing(VOLUME, 0, 64 * BLOCK);
+}
+
+/// Flushes of a backing failed while nothing was dirty. That says nothing of what becomes dirty later.
+#[test]
+fn errors_of_long_ago_are_not_held_against_a_backing() {
+    let mut world = dirty(1);
+    world.host().set_drain(VOLUME, true);
+    world.settle();
+    world.host().set_drain(VOLUME, false);
+    world.excuse_backings();
+    world.host().backing(VOLUME).fail_next(FaultKind::Flush, 1);
+    world.host().drain_once(VOLUME);
+    world.settle();
+    assert!(world.host().engine().backing_failing_for(VOLUME).is_some(), "somebody waits for it");
+    tend(&mut world);
+    assert_eq!(state(&mut world), Drain::Off);
+    world.submit(ask::write(VOLUME, 0, BLOCK));
+    world.settle();
+    assert_eq!(world.host().engine().backing_failing_for(VOLUME), None);
+}
+
+/// Dirty blocks of which one is damaged on the cache device.
+fn damaged(ordered: bool) -> World {
+    let mut plan = plan(64);
+    (plan.tenants[0].quota, plan.tenants[0].policy) = (800, WritePolicy::WriteBack);
+    plan.disks[0].ordered = ordered;
+    let mut world = World::new(plan);
+    world.settle();
+    world.submit(ask::write(VOLUME, 0, 8 * BLOCK));
+    world.settle();
+    world.submit(ask::flush(VOLUME));
+    world.settle();
+    let (slot, _) = world.recovered().blocks().next().expect("a dirty block");
+    world.excuse_data();
+    let at = world.layout().slot_offset(slot);
+    world.host().cache().content_mut().write(at, &[0xff; 8]);
+    world
+}
+
+/// It can never be written back: a drain once ends without it, and one for good only when the guest has written it again.
+#[test]
+fn what_is_lost_keeps_no_drain_once_from_its_end() {
+    for ordered in [false, true] {
+        let mut world = damaged(ordered);
+        world.host().drain_once(VOLUME);
+        world.settle();
+        tend(&mut world);
+        assert_eq!((dirty_blocks(&mut world), state(&mut world)), (1, Drain::Off), "ordered: {ordered}");
+        assert_eq!(world.host().engine().lost_of(VOLUME), 1);
+        world.observe_backing(VOLUME, 0, 64 * BLOCK);
+        world.host().drain_once(VOLUME);
+        world.settle();
+        assert_eq!((dirty_blocks(&mut world), state(&mut world)), (1, Drain::Off), "ordered: {ordered}");
+
+        world.host().set_drain(VOLUME, true);
+        world.settle();
+        tend(&mut world);
+        assert_eq!((dirty_blocks(&mut world), state(&mut world)), (1, Drain::On), "ordered: {ordered}");
+        world.submit(ask::write(VOLUME, 0, 8 * BLOCK));
+        world.settle();
+        tend(&mut world);
+        assert_eq!((dirty_blocks(&mut world), state(&mut world)), (0, Drain::Done), "ordered: {ordered}");
+        world.observe_backing(VOLUME, 0, 64 * BLOCK);
+    }
+}

@@ -385,3 +385,34 @@ fn some(world: &mut World, rng: &mut Rng, volume: VolumeId) {
         _ => ask::flush(volume),
     });
 }
+
+/// Without the device nothing is dirty of a volume that is served: a drain needs only a flush of the backing. One that has failed is never drained.
+#[test]
+fn a_volume_that_is_served_without_the_device_is_drained_at_once() {
+    for before in [false, true] {
+        let mut world = two(3);
+        world.submit(ask::write(VOLUME, 0, BLOCK));
+        world.submit(ask::flush(VOLUME));
+        world.submit(ask::write(OTHER, 0, 9 * BLOCK));
+        world.settle();
+        if before {
+            lose(&mut world);
+        }
+        for volume in [VOLUME, OTHER] {
+            world.host().set_drain(volume, true);
+        }
+        if !before {
+            lose(&mut world);
+        }
+        world.settle();
+        tend(&mut world);
+        let state = |world: &mut World, volume| world.host().engine().draining(volume);
+        assert_eq!(state(&mut world, OTHER), Drain::Done);
+        assert!(!world.failed().contains(&VOLUME) || state(&mut world, VOLUME) == Drain::On);
+        world.host().set_drain(OTHER, false);
+        world.host().drain_once(OTHER);
+        world.settle();
+        assert_eq!(state(&mut world, OTHER), Drain::Off);
+        world.observe_backing(OTHER, 0, BLOCKS * BLOCK);
+    }
+}

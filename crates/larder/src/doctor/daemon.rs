@@ -4,6 +4,7 @@ use larder_daemon::config::Config;
 use larder_daemon::control_socket::{self, AskError};
 use larder_daemon::status::{CacheState, Status, VolumeState, VolumeStatus};
 use larder_daemon::units::HumanSize;
+use larder_daemon::volumes::lost_help;
 
 use super::findings::Findings;
 use crate::number::grouped;
@@ -103,6 +104,12 @@ fn of_volume(volume: &VolumeStatus, findings: &mut Findings) {
             format_args!("not served: only the failed cache device has {lost} of it"),
             help,
         );
+        well = false;
+    }
+    if volume.damaged_blocks > 0 {
+        let lost = HumanSize(volume.lost_bytes);
+        let message = format!("{lost} are lost: damaged on the cache device, and not on the backing");
+        findings.problem(&name, message, lost_help(&volume.name));
         well = false;
     }
     if let Some(problem) = &volume.ublk_problem {

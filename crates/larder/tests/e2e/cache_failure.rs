@@ -1,10 +1,12 @@
 //! The cache device failing under the running daemon: it costs hits, never data or service.
 
 use std::fs::File;
+use std::time::Duration;
 
 use crate::common::daemon::{Larder, count, tenant};
 use crate::common::nbd::Client;
 use crate::common::pattern::{first_difference, stamp};
+use crate::common::process::run_within;
 use crate::common::setup::{BLOCK, MIB, Setup};
 
 const BLOCKS: u64 = 1024;
@@ -50,7 +52,29 @@ fn a_failing_cache_costs_hits_and_nothing_else() {
     assert_eq!(state(&larder), "failed");
     assert_eq!(count(&larder.tenant("a"), "read_hits"), BLOCKS);
     serve_without_cache(&larder, &mut client);
+    drained_without_cache(&larder, &mut client);
     larder.stop();
+}
+
+/// Nothing is dirty, so all is done at once; and the status says how it stands.
+fn drained_without_cache(larder: &Larder, client: &mut Client) {
+    let ask = |words: &[&str]| {
+        let mut command = crate::common::daemon::larder();
+        command.args(words).arg("--socket").arg(larder.control_socket());
+        run_within(Duration::from_secs(10), &mut command, larder.folder())
+    };
+    let flushed = ask(&["flush", "a"]);
+    assert_eq!(
+        flushed.stdout, "a: all that was dirty is on the backings (nothing was dirty)\n",
+        "{flushed:?}"
+    );
+    let drained = ask(&["drain", "a0"]);
+    assert!(drained.stdout.starts_with("a0: drained (nothing was dirty)"), "{drained:?}");
+    let table = ask(&["status"]).stdout;
+    let told = table.lines().find(|line| line.contains("a0") && line.contains("done")).expect("the volume");
+    assert!(told.ends_with("ok; the cache device has failed: the backing alone serves it"), "{table}");
+    assert!(ask(&["drain", "--off", "a0"]).status.success());
+    read(client, 4..8);
 }
 
 fn serve_without_cache(larder: &Larder, client: &mut Client) {

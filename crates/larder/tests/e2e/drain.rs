@@ -170,6 +170,9 @@ fn a_backing_that_fails_keeps_its_blocks_and_they_go_there_when_it_works_again()
         (count(&a0, "dirty_blocks"), &a0["state"], &a0["draining"]),
         (100, &"ok".into(), &"once".into())
     );
+    // It is tried again, at once, and fails again.
+    let again = ask(&larder, &["flush", "a"]);
+    assert!(again.status.code() == Some(1) && again.stderr.contains("100 dirty blocks"), "{again:?}");
     assert!(a0["backing_failing_seconds"].as_f64().is_some_and(|seconds| seconds >= 10.0), "{a0:#}");
     // Guests get their data, and other tenants are flushed.
     assert_eq!(client.read(5 * BLOCK, BLOCK as u32).expect("a dirty block"), stamp(3, 1, 5 * BLOCK, BLOCK));
@@ -186,6 +189,40 @@ fn a_backing_that_fails_keeps_its_blocks_and_they_go_there_when_it_works_again()
     copy.arg(&uri).arg(larder.path("copy.img"));
     assert!(run_within(LIMIT, &mut copy, larder.folder()).status.success());
     on_backing(&larder.path("copy.img"), 1, 0..100);
+    traffic.finish();
+    larder.stop();
+}
+
+/// The daemon leaves a backing alone for longer each time that it fails. An operator who has mended it does not wait for that, and is not told of what was.
+#[test]
+fn a_backing_that_is_mended_is_tried_when_somebody_asks() {
+    let setup = lazy();
+    let trigger = setup.path("trigger");
+    let (_nbdkit, uri) = failing_backing(&setup, &trigger);
+    let larder = setup.tenant("a", LAZY).volume_on("a0", &uri).tenant("b", LAZY).volume("b0", MIB).start();
+    let mut client = Client::connect(&larder.socket("a0"), "a0");
+    let traffic = busy(&larder, "b0");
+    write(&mut client, 1, 0..1);
+    fs::write(&trigger, "").expect("the trigger");
+    let flush = ask(&larder, &["flush", "a"]);
+    assert!(
+        flush.status.code() == Some(1) && flush.stderr.contains("1 dirty block (4 KiB) waits"),
+        "{flush:?}"
+    );
+    // Tries after 1, 3, 7, 15 and 31 seconds: after the next one it rests for 32 s.
+    wait_for("the try after which it is left alone for long", || {
+        let seconds = volume(&larder, "a", "a0")["backing_failing_seconds"].as_f64().unwrap_or(0.0);
+        if seconds >= 20.0 { Ok(()) } else { Err(seconds.to_string()) }
+    });
+    fs::remove_file(&trigger).expect("the trigger");
+    let began = std::time::Instant::now();
+    let flush = ask(&larder, &["flush", "a"]);
+    assert_eq!(
+        flush.stdout, "a: all that was dirty is on the backings (1 block, 4 KiB, written back)\n",
+        "{flush:?}"
+    );
+    assert!(began.elapsed() < Duration::from_secs(8), "it did not wait: {:?}", began.elapsed());
+    assert_eq!(volume(&larder, "a", "a0")["backing_failing_seconds"], Value::Null);
     traffic.finish();
     larder.stop();
 }

@@ -26,6 +26,7 @@ mod killed_ext4;
 mod killed_fio;
 mod killed_wb;
 mod known_answers;
+mod lost;
 mod malformed;
 mod many_tenants;
 mod metrics;

@@ -221,12 +221,18 @@ fn ailments(status: &Status) -> Vec<Ailment> {
         let failed = (volume.state == VolumeState::Failed).then(|| {
             format!("not served: the failed cache device alone has {} bytes of it", volume.lost_bytes)
         });
+        let damaged = (volume.damaged_blocks > 0).then(|| {
+            format!("damaged on the cache device, and nowhere else: {} bytes of it", volume.lost_bytes)
+        });
         let failing = volume.backing_failing_seconds.map(|seconds| {
             format!("{} does not take what is written back, for {seconds:.0} s now", volume.backing)
         });
         let slow = volume.slow_cache.then(|| "the cache device is slower than the backing".to_owned());
         let ublk = volume.ublk_problem.as_ref().map(|why| format!("it is no block device: {why}"));
-        [failed, failing, slow, ublk].into_iter().flatten().map(|problem| (volume.name.as_str(), problem))
+        [failed, damaged, failing, slow, ublk]
+            .into_iter()
+            .flatten()
+            .map(|problem| (volume.name.as_str(), problem))
     });
     let cache = cache.map(|problem| ("cache", problem));
     cache.into_iter().chain(of_volume).map(|(subject, problem)| ailment(subject, problem)).collect()
