@@ -5,6 +5,7 @@
 //! here), and only then what makes a new device a cache, the analyzer and the reactors. The order at the end is: reactors (which
 //! finish what is in flight, flush the backings, write what the cache keeps and remove their sockets), analyzer, control socket, and last the lock on the cache device.
 
+mod astray;
 mod checked;
 mod difference;
 mod error;

@@ -119,8 +119,7 @@ impl CachePlan {
             Found::Kept => after(Sound::read(&device)?, &spec, &device, keep)?,
             Found::Newer(version) => return Err(CacheError::Newer { path: spec.path, version }),
             Found::Damaged(why) => {
-                let why = format!("no usable superblock: A {why}");
-                return Err(CacheError::Damaged { path: spec.path, why });
+                return Err(CacheError::NoSuperblock { path: spec.path, why: why.to_string() });
             }
             Found::Overwritten => return Err(CacheError::Overwritten { path: spec.path }),
             Found::Foreign => return Err(CacheError::Foreign { path: spec.path }),

@@ -57,7 +57,7 @@ pub(crate) fn is_memory_backed(file: &File) -> io::Result<bool> {
     Ok(info.f_type == libc::TMPFS_MAGIC || info.f_type == RAMFS_MAGIC)
 }
 
-/// Bytes free to this user on the file system of a directory or a file.
+/// Bytes free to this user on the file system of a directory or a file; `EROFS` where it takes no writes.
 pub(crate) fn free_bytes(directory: &File) -> io::Result<u64> {
     let mut info = MaybeUninit::<libc::statvfs>::uninit();
     // SAFETY: the call fills the whole structure when it succeeds.
@@ -65,7 +65,10 @@ pub(crate) fn free_bytes(directory: &File) -> io::Result<u64> {
         check(libc::fstatvfs(directory.as_raw_fd(), info.as_mut_ptr()))?;
         info.assume_init()
     };
-    Ok(info.f_bavail.saturating_mul(info.f_frsize))
+    match info.f_flag & libc::ST_RDONLY {
+        0 => Ok(info.f_bavail.saturating_mul(info.f_frsize)),
+        _ => Err(io::Error::from_raw_os_error(libc::EROFS)),
+    }
 }
 
 /// What direct I/O on this file asks, `None` where the kernel does not tell (before 6.1).

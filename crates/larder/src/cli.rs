@@ -42,7 +42,8 @@ pub enum Command {
     Top(top::Options),
     /// Look at the configuration, the devices, the kernel, the permissions and the cache's state, and say what to mend.
     ///
-    /// Each thing is ok, a warning (it works, and could be better or will not last), or a problem (something is not served). Nothing is written or started.
+    /// Each thing is ok, a warning (it works, and could be better or will not last), or a problem (something is not served). Nothing is written or started. Where no daemon runs, and nothing else stands in
+    /// the way, it ends with what `larder serve --check` does, which makes sockets and removes them.
     Doctor(doctor::Options),
     /// Have a running daemon write all dirty blocks of a tenant or a volume to their backings, and wait until they are durable there.
     ///
@@ -57,7 +58,7 @@ pub enum Command {
     Reload(Reload),
     /// Change who decides, how often, and what is wanted for a tenant, while the daemon runs.
     ///
-    /// Of the daemon: allocator (larder, centaur, eci, scave, wss, unified, combined, static), epoch. Of a tenant: quota, max, write_policy, population, weight, share, latency, iops. Values are written as in
+    /// Of the daemon: allocator (larder, centaur, eci, scave, wss, unified, combined, static), epoch, write_budget. Of a tenant: quota, max, write_policy, population, weight, share, latency, iops. Values are written as in
     /// larder.toml, which stays as it is; `none` takes an optional one away, `default` gives back what the file says. It is kept over restarts.
     Set(Set),
     /// Show what was decided about tenants lately: by what, what was expected, and what came.

@@ -1,6 +1,7 @@
 //! `larder doctor`: look at what a configuration needs of this host, and say what to mend.
 //!
-//! It reads and tries; it writes nothing, listens nowhere and starts nothing. What a running daemon holds is left to its own word.
+//! It reads and tries; it writes nothing and starts nothing. What a running daemon holds is left to its own word. Where none runs, and all looks well so far,
+//! it ends with the check that `larder serve --check` makes, for which sockets are made and removed.
 
 mod backings;
 mod cache;
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 use clap::Args;
 use larder_daemon::block_device::Host;
 use larder_daemon::config::{Config, DEFAULT_CONFIG_PATH};
+use larder_daemon::server;
 
 use crate::output;
 use crate::problem::Problem;
@@ -60,4 +62,16 @@ fn look(options: &Options, findings: &mut Findings) {
     cache::look(&config, &host, runs, findings);
     backings::look(&config, &host, runs, findings);
     permissions::look(&config, runs, findings);
+    if !runs && !findings.has_problem() {
+        findings.begin("daemon");
+        start(&config, findings);
+    }
+}
+
+/// What a start would say: it judges together what was looked at one by one.
+fn start(config: &Config, findings: &mut Findings) {
+    match server::check(config) {
+        Ok(()) => findings.ok("larder serve", "would start: all that is configured can be served"),
+        Err(error) => findings.problem("larder serve", &error, error.help()),
+    }
 }

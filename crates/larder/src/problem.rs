@@ -8,7 +8,7 @@ use larder_daemon::server::ServeError;
 use larder_sim::SimError;
 use larder_trace::TraceError;
 
-/// An error with its remedy. Displayed as the two lines `error: …` and `help: …`.
+/// An error with its remedy. Displayed as the two lines `error: …` and `help: …`; the second one is left out where there is nothing to say.
 #[derive(Debug)]
 pub struct Problem {
     what: String,
@@ -29,7 +29,10 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}\nhelp: {}", self.what, self.help)
+        match self.help.as_str() {
+            "" => write!(f, "error: {}", self.what),
+            help => write!(f, "error: {}\nhelp: {help}", self.what),
+        }
     }
 }
 

@@ -285,6 +285,12 @@ fn name(field: &Field<'_, &str>) -> Result<String, Complaint> {
 }
 
 fn write_policy(field: &Field<'_, &str>, keep: bool) -> Result<PolicyChoice, Complaint> {
+    if field.value == "wb-ordered" {
+        return Err(field.complain(
+            "unknown write_policy \"wb-ordered\"",
+            "write write_policy = \"wb\" here, and ordered = true in each [[tenant.volume]] that is to keep the order of its flushes",
+        ));
+    }
     let policy = field.choose(&PolicyChoice::NAMED)?;
     if policy == PolicyChoice::WriteBack && !keep {
         return Err(field.complain(

@@ -15,6 +15,7 @@ use larder_engine::format::{Recovered, Volume};
 use larder_io::{Backing, CacheError, CachePlan, CacheSpec, FileDevice, OpenError, ReactorError};
 
 use super::ServeError;
+use super::astray::{Stray, newest};
 use crate::config::{
     BackingConfig, CacheConfig, Config, GoalsConfig, PolicyChoice, Population, TenantConfig, VolumeConfig,
 };
@@ -74,8 +75,7 @@ impl Checked {
         let known = config.volumes().zip(backings.iter().flatten());
         let volumes: Vec<Volume> = known.map(|(volume, backing)| identified(volume, backing)).collect();
         if let Some(recovered) = plan.recovered() {
-            let all = of_number(volumes.iter().map(|volume| (volume, ())), recovered);
-            check_dirty(recovered, |number| all.contains_key(&number))?;
+            check_dirty(&config.cache.path, recovered, &volumes)?;
             epochs.start_warm(&held_blocks(config, &volumes, recovered));
         }
         Ok(Self { backings, volumes, plan, epochs, given_up, migrations })
@@ -94,7 +94,7 @@ fn held_blocks(config: &Config, volumes: &[Volume], recovered: &Recovered) -> Ve
     let owners = tenants.flat_map(|(index, tenant)| tenant.volumes.iter().map(move |_| index));
     let of_number = of_number(volumes.iter().zip(owners), recovered);
     let mut held = vec![0; config.tenants.len()];
-    for (_, contents) in recovered.blocks() {
+    for (_, contents) in newest(recovered) {
         if let Some(&owner) = of_number.get(&contents.block.volume) {
             held[owner] += 1;
         }
@@ -103,7 +103,7 @@ fn held_blocks(config: &Config, volumes: &[Volume], recovered: &Recovered) -> Ve
 }
 
 /// What goes with each volume, by the number that the cache has given it.
-fn of_number<'v, T>(
+pub(super) fn of_number<'v, T>(
     volumes: impl Iterator<Item = (&'v Volume, T)>,
     recovered: &Recovered,
 ) -> BTreeMap<u16, T> {
@@ -113,7 +113,13 @@ fn of_number<'v, T>(
 }
 
 /// Refuse a cache with dirty blocks of a volume that is not configured.
-fn check_dirty(recovered: &Recovered, is_known: impl Fn(u16) -> bool) -> Result<(), ServeError> {
+fn check_dirty(cache: &Path, recovered: &Recovered, volumes: &[Volume]) -> Result<(), ServeError> {
+    let all = of_number(volumes.iter().map(|volume| (volume, ())), recovered);
+    let is_known = |number| all.contains_key(&number);
+    if let Some(stray) = Stray::find(cache, recovered, volumes, is_known) {
+        return Err(stray.into());
+    }
+    // Of volumes that the cache has no name for.
     let mut dirty = recovered.blocks().filter(|(_, contents)| contents.dirty);
     match dirty.find(|(_, contents)| !is_known(contents.block.volume)) {
         Some((slot, contents)) => {

@@ -8,6 +8,7 @@ use larder_export::BindError;
 use larder_io::{BackingError, CacheError, OpenError, ReactorError, UnfinishedDevice};
 use thiserror::Error;
 
+use super::astray::Stray;
 use crate::api::ApiSetupError;
 use crate::control_socket;
 use crate::last_cache::{LastCacheError, Missing};
@@ -71,6 +72,9 @@ pub enum ServeError {
     /// The file that says so cannot be read or written.
     #[error(transparent)]
     LastCache(#[from] LastCacheError),
+    /// The cache has data that no backing has, of volumes that are not configured as they were.
+    #[error("{0}")]
+    Stray(Box<Stray>),
     /// The file that says which volumes are being migrated cannot be read.
     #[error(transparent)]
     Migration(#[from] MigrationError),
@@ -110,6 +114,12 @@ pub enum ServeError {
     },
 }
 
+impl From<Stray> for ServeError {
+    fn from(stray: Stray) -> Self {
+        Self::Stray(Box::new(stray))
+    }
+}
+
 impl ServeError {
     /// What the operator can do about it.
     pub fn help(&self) -> String {
@@ -134,6 +144,7 @@ impl ServeError {
             ),
             Self::CacheMissing(missing) => missing.help(),
             Self::LastCache(error) => error.help(),
+            Self::Stray(stray) => stray.help(),
             Self::Migration(_) => "mend the file, or remove it if no guest is on its way to another host".into(),
             Self::Loss(_) => "mend the file, or remove it if no cache device has failed".into(),
             Self::Quotas(_) => "lower a quota, or have a larger cache; under `combined` half of the cache is in common, and none of it a quota's".into(),

@@ -14,6 +14,7 @@ use larder_export::{ExportCommand, Exports, ListenAddress};
 use larder_io::{DrainCommand, Handle, HandleError, Inbox, ReactorBuilder, ReactorError, ReactorThread};
 
 use super::ServeError;
+use super::astray::{Cold, newest};
 use super::checked::Checked;
 use super::inherited::Inherited;
 use super::leaving::Leaving;
@@ -292,12 +293,15 @@ pub(super) fn announce(tenant: &str, volume: &VolumeConfig) {
 
 /// Go on with a cache that is kept. What each tenant holds then.
 fn open(plan: &mut ReactorPlan, recovered: &Recovered, volumes: Vec<Volume>) -> Result<Vec<u32>, ServeError> {
+    let cold = Cold::find(recovered, &volumes);
     let warm = plan.open_cache(recovered, volumes)?;
-    let (found, used) = (recovered.blocks().count(), warm.iter().sum::<u32>());
+    let (found, used) = (newest(recovered).count(), warm.iter().sum::<u32>());
     let dropped = found.saturating_sub(used as usize);
     if dropped > 0 {
-        let why = "their volumes are gone, have another size or another backing, or the quotas are smaller";
-        tracing::warn!("{used} of {found} cached blocks are used again; {dropped} are dropped: {why}");
+        let above = dropped.saturating_sub(cold.blocks());
+        let why = if above > 0 { format!("; the quotas have no room for {above}") } else { String::new() };
+        tracing::warn!("{used} of {found} cached blocks are used again; {dropped} are dropped{why}");
+        cold.tell();
     } else if used > 0 {
         tracing::info!("{used} cached blocks are used again");
     }
@@ -422,7 +426,10 @@ fn answers(
             },
             Request::Differences => told(Ok::<_, Infallible>(reloader.differences())),
             Request::Decisions(tenant) => match collector.hosted.get().tenant(&tenant) {
-                None => refusal(&Refusal::UnknownTenant(tenant)),
+                None => {
+                    let help = "larder status names the tenants; a volume is not one";
+                    refusal_with_help(&Refusal::UnknownTenant(tenant), help)
+                }
                 Some(_) => {
                     told(analyzer.decisions(&tenant).map(|records| ToldDecisions::of(&tenant, &records)))
                 }

@@ -64,6 +64,14 @@ pub enum CacheError {
         /// What is wrong.
         why: String,
     },
+    /// It was a cache, and nothing tells where its blocks are.
+    #[error("the cache on {} is damaged: no usable superblock: A {why}", path.display())]
+    NoSuperblock {
+        /// The device.
+        path: PathBuf,
+        /// Why the first one cannot be used.
+        why: String,
+    },
     /// Its metadata could not be written at some time, so nobody knows what it says of its blocks.
     #[error("the cache on {} needs a check: its device failed while metadata was written", path.display())]
     NeedsCheck {
@@ -126,11 +134,11 @@ impl CacheError {
             ),
             Self::NoRoom { .. } => "configure a smaller size, or free some space".into(),
             Self::Foreign { path } => format!(
-                "if it can go: wipefs -a {0}, then dd if=/dev/zero of={0} bs=4096 count=2 conv=notrunc",
+                "if it was a cache, and there is a dump of it: larder cache restore --force DUMP {0}; if it can go: wipefs -a {0}, then dd if=/dev/zero of={0} bs=4096 count=2 conv=notrunc",
                 path.display()
             ),
             Self::Overwritten { path } => format!(
-                "find out what uses it; if nothing does, larder cache check {0} tells what is left, and larder cache repair {0} keeps it",
+                "find out what uses it; if nothing does, larder cache check {0} tells what is left, and larder cache repair {0} keeps it: copy the device first",
                 path.display()
             ),
             Self::Newer { path, .. } => {
@@ -139,6 +147,10 @@ impl CacheError {
                     path.display()
                 )
             }
+            Self::NoSuperblock { path, .. } => format!(
+                "if there is a dump of it: larder cache restore --force DUMP {0}; without one nothing tells where its blocks are, and larder cache format --force {0} gives them up (larder cache check {0} says the same)",
+                path.display()
+            ),
             Self::Damaged { path, .. } | Self::NeedsCheck { path } => format!(
                 "larder cache check {0} tells what is wrong, and larder cache repair {0} keeps what is sound",
                 path.display()

@@ -261,7 +261,10 @@ fn two_broken_superblocks_are_no_cache_to_start_with() {
         place.medium().write(offset, &[7]).unwrap();
     }
     let error = place.check(MIB).unwrap_err();
-    assert!(matches!(error, CacheError::Damaged { .. }) && error.remedy().contains("cache check"), "{error}");
+    assert!(matches!(error, CacheError::NoSuperblock { .. }), "{error}");
+    for part in ["cache check", "cache restore --force DUMP"] {
+        assert!(error.remedy().contains(part), "{part}: {}", error.remedy());
+    }
 }
 
 /// A record that is lost costs its clean blocks, and a repair that nobody has to ask for.

@@ -26,6 +26,12 @@ pub enum OpenError {
         /// What was to be opened.
         path: PathBuf,
     },
+    /// The file system that it is on takes no writes.
+    #[error("{} is on a read-only file system", path.display())]
+    ReadOnly {
+        /// What was to be opened.
+        path: PathBuf,
+    },
     /// It has no bytes.
     #[error("{} is empty", path.display())]
     Empty {
@@ -63,13 +69,19 @@ impl OpenError {
     pub fn remedy(&self) -> String {
         match self {
             Self::Missing { path } => {
-                format!("check the path, or create the file: truncate -s 10G {}", path.display())
+                format!("check the path; if it is a new disk: truncate -s 10G {}", path.display())
             }
             Self::WrongKind { .. } => "name a regular file or a block device".into(),
             Self::Permission { path } => {
                 format!(
                     "run as a user who may read and write it, or change its owner: ls -lL {}",
                     path.display()
+                )
+            }
+            Self::ReadOnly { path } => {
+                let place = path.display();
+                format!(
+                    "mount it so that it can be written: mount -o remount,rw \"$(findmnt -no TARGET -T {place})\"; where errors made it read-only, dmesg says so, and it wants a check (fsck) first"
                 )
             }
             Self::Empty { path } => format!("give it a size: truncate -s 10G {}", path.display()),
@@ -91,11 +103,30 @@ impl OpenError {
     pub(crate) fn from_os(path: PathBuf, action: &'static str, source: io::Error) -> Self {
         match source.raw_os_error() {
             Some(libc::ENOENT | libc::ENOTDIR) => Self::Missing { path },
-            Some(libc::EACCES | libc::EPERM | libc::EROFS) => Self::Permission { path },
+            Some(libc::EACCES | libc::EPERM) => Self::Permission { path },
+            Some(libc::EROFS) => Self::ReadOnly { path },
             Some(libc::EISDIR) => Self::WrongKind { path, what: "a directory" },
             Some(libc::EBUSY) => Self::Busy { path },
             Some(libc::ENXIO) => Self::WrongKind { path, what: "a socket or a device without a driver" },
             _ => Self::Os { path, action, source },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_only_file_system_is_no_matter_of_permission() {
+        let told = |number| {
+            let error =
+                OpenError::from_os("/srv/db.img".into(), "open", io::Error::from_raw_os_error(number));
+            format!("{error}: {}", error.remedy())
+        };
+        let (read_only, denied) = (told(libc::EROFS), told(libc::EACCES));
+        assert!(read_only.starts_with("/srv/db.img is on a read-only file system: "), "{read_only}");
+        assert!(read_only.contains("mount -o remount,rw") && !read_only.contains("run as"), "{read_only}");
+        assert!(denied.starts_with("no permission to read and write /srv/db.img: run as a user"), "{denied}");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use larder_engine::format::{Finding, Recovered, Severity, check, recover};
+use larder_engine::format::{Finding, Recovered, Severity, Unusable, check, recover};
 use larder_io::offline::StoppedCache;
 use serde::Serialize;
 
@@ -108,6 +108,12 @@ fn name(recovered: &Recovered, finding: &Finding) -> String {
     volume.map_or(String::new(), |volume| format!(" (volume {} is {})", volume.id, volume.name))
 }
 
+/// True where something else is over the first superblock: whose it is a start does not judge.
+fn is_overwritten(findings: &[Finding]) -> bool {
+    let first = Finding::Superblock { copy: 0, why: Unusable::Foreign };
+    findings.contains(&first)
+}
+
 /// What to do about it.
 fn advice(path: &Path, findings: &[Finding]) -> String {
     let shown = path.display();
@@ -116,6 +122,9 @@ fn advice(path: &Path, findings: &[Finding]) -> String {
     let mut text = String::from("\n");
     let line = match in_metadata {
         None => String::new(),
+        Some(Severity::Note) if is_overwritten(findings) => format!(
+            "A start refuses it, for it begins with something else. If nothing else uses {shown}, larder cache repair {shown} keeps the cache; copy the device first.\n"
+        ),
         Some(Severity::Note) => "A start goes on in spite of the notes.\n".into(),
         Some(Severity::Clean) => format!("larder cache repair {shown} makes it sound again.\n"),
         Some(Severity::Dirty) => {

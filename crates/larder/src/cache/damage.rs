@@ -101,11 +101,32 @@ pub fn run(options: &Damage) -> Done {
 }
 
 fn list() -> String {
-    let line = |&(name, what): &(&str, &str)| match what {
-        "" => format!("{name}\n"),
-        what => format!("{name}={}\n", what.to_uppercase()),
+    let line = |&(name, what): &(&str, &str)| {
+        let form = if what.is_empty() { name.into() } else { format!("{name}={}", what.to_uppercase()) };
+        format!("{form:<18} {}\n", meaning(name))
     };
     Harm::NAMES.iter().map(line).collect()
+}
+
+/// What a harm does, in a few words.
+fn meaning(name: &str) -> &'static str {
+    match name {
+        "bit" => "flips this bit of the device, counted from its start",
+        "superblock" => "overwrites one copy (0 or 1) of the superblock",
+        "superblocks" => "overwrites both copies of the superblock",
+        "volume-table" => "overwrites one copy (0 or 1) of the table of volumes",
+        "volume-tables" => "overwrites both: nothing tells whose the blocks are",
+        "page-newest" => "overwrites the newer copy of a page of the slot table",
+        "page-oldest" => "overwrites the older copy of a page of the slot table",
+        "page" => "overwrites both copies of a page of the slot table",
+        "record" => "overwrites this record of the journal",
+        "data" => "flips a bit of the data in this slot",
+        "duplicate" => "adds a record that puts the block of this slot into a second one, dirty",
+        "beyond-end" => "adds a record of a block past the end of its volume",
+        "no-such-slot" => "adds a record of a slot that the cache does not have",
+        "misfit" => "adds a record that calls clean what is in a free slot",
+        _ => "",
+    }
 }
 
 /// The harm as it was done, with its number.
@@ -151,6 +172,12 @@ fn drawn(recovered: &Recovered, what: &str, rng: &mut Rng) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_harm_is_explained() {
+        assert!(Harm::NAMES.iter().all(|(name, _)| !meaning(name).is_empty()));
+        assert!(list().lines().all(|line| line.len() < 96), "{}", list());
+    }
 
     #[test]
     fn harms_are_read_as_they_are_written() {

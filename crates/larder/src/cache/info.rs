@@ -91,7 +91,7 @@ impl Info {
         let state = &self.state;
         let slots = words::blocks(self.slots.into(), "", self.block_bytes);
         let of = HumanSize(self.block_bytes.into());
-        let metadata = HumanSize(self.metadata_bytes);
+        let metadata = words::size(self.metadata_bytes);
         let mut lines = vec![
             ("UUID", self.uuid.clone()),
             ("generation", self.generation.to_string()),
@@ -131,7 +131,7 @@ impl Info {
             [
                 volume.name.clone(),
                 volume.number.to_string(),
-                HumanSize(volume.size_bytes).to_string(),
+                words::size(volume.size_bytes),
                 grouped(volume.blocks),
                 grouped(volume.dirty_blocks),
                 volume.backing.clone(),

@@ -66,7 +66,7 @@ impl<M: Medium> MediumMut for Trial<'_, M> {
     }
 }
 
-/// Runs of slots that are listed in words.
+/// Runs of slots, and things of each kind, that are listed in words.
 const RANGES_LISTED: usize = 20;
 
 /// Repair, or tell what a repair would cost.
@@ -119,9 +119,9 @@ fn text(path: &Path, before: &Recovered, done: &Repaired, needs_yes: bool) -> St
     let dirty = before.blocks().filter(|(_, contents)| contents.dirty).count() as u64;
     let mut text = format!("{shown}: {}\n", words::counted(words::count(&done.findings), "finding"));
     // Writing to a String cannot fail.
-    for finding in &done.findings {
-        let _ = writeln!(text, "  {}: {finding}", words::severity(finding.severity()));
-    }
+    let findings = done.findings.iter();
+    let lines = findings.map(|finding| format!("  {}: {finding}", words::severity(finding.severity())));
+    text += &listed(lines, "  ", "finding");
     let (keeps, gives) = if needs_yes { ("would keep", "would give up") } else { ("kept", "gave up") };
     let kept = words::counted(done.kept, "block");
     let _ = writeln!(text, "\nThe repair {keeps} {kept}, {} of them dirty.", grouped(dirty));
@@ -129,22 +129,22 @@ fn text(path: &Path, before: &Recovered, done: &Repaired, needs_yes: bool) -> St
         let dropped = words::counted(done.clean_dropped, "clean block");
         let _ = writeln!(text, "It {gives} {dropped}: the backings have them.");
     }
-    for lost in &done.lost {
-        if let Lost::Dirty { block, slot } = lost {
-            let block = words::block(before.volumes(), *block);
-            let _ = writeln!(
-                text,
-                "It {gives} {block} in slot {slot}, which is dirty and contradicts other metadata."
-            );
-        }
-    }
+    let lost = done.lost.iter().filter_map(|lost| match lost {
+        Lost::Dirty { block, slot } => Some((words::block(before.volumes(), *block), slot)),
+        Lost::Unknown { .. } => None,
+    });
+    let lost = lost.map(|(block, slot)| {
+        format!("It {gives} {block} in slot {slot}, which is dirty and contradicts other metadata.")
+    });
+    text += &listed(lost, &format!("It {gives} "), "dirty block");
     if let Some(unknown) = unknown(before, &done.lost) {
         let _ = writeln!(text, "It {gives} {unknown}.");
     }
-    for &(block, slot) in &done.outdated {
+    let outdated = done.outdated.iter().map(|&(block, slot)| {
         let block = words::block(before.volumes(), block);
-        let _ = writeln!(text, "Perhaps out of date: {block} in slot {slot} (dirty, kept).");
-    }
+        format!("Perhaps out of date: {block} in slot {slot} (dirty, kept).")
+    });
+    text += &listed(outdated, "Perhaps out of date: ", "dirty block");
     text += &match needs_yes {
         false => format!(
             "\n{shown} is sound now, but for what may be wrong with data: larder cache check --data {shown}\n"
@@ -153,6 +153,17 @@ fn text(path: &Path, before: &Recovered, done: &Repaired, needs_yes: bool) -> St
             "\nNothing was changed: dirty data may be lost. Copy the device, then: larder cache repair --yes {shown}\n"
         ),
     };
+    text
+}
+
+/// The first of some lines, and how many `more` there are: `one` is what a line is about.
+fn listed(mut lines: impl Iterator<Item = String>, more: &str, one: &str) -> String {
+    let mut text: String = lines.by_ref().take(RANGES_LISTED).map(|line| line + "\n").collect();
+    let left = lines.count() as u64;
+    if left > 0 {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{more}{} more; --json has them all", words::counted(left, one));
+    }
     text
 }
 

@@ -44,7 +44,12 @@ fn superblocks(path: &Path, a: &Unusable, b: &Unusable) -> String {
         (Unusable::VersionOne, _) => {
             format!("there is nothing to be had of it; for a new cache: larder cache format {shown}")
         }
-        (Unusable::Blank | Unusable::Foreign, Unusable::Blank | Unusable::Foreign) => {
+        (Unusable::Foreign, Unusable::Blank | Unusable::Foreign) | (Unusable::Blank, Unusable::Foreign) => {
+            format!(
+                "if it was a cache, and there is a dump of it: larder cache restore --force DUMP {shown}; else name a Larder cache, or make one: larder cache format {shown}"
+            )
+        }
+        (Unusable::Blank, Unusable::Blank) => {
             format!("name a Larder cache; larder cache format {shown} makes one")
         }
         _ => format!(

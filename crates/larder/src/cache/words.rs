@@ -10,6 +10,15 @@ pub fn counted(count: u64, one: &str) -> String {
     format!("{} {one}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
+/// `1.5 MiB (1,572,865 bytes)`, and `2 MiB` where that is exact.
+pub fn size(bytes: u64) -> String {
+    let human = HumanSize(bytes).to_string();
+    match human.contains('.') {
+        true => format!("{human} ({} bytes)", grouped(bytes)),
+        false => human,
+    }
+}
+
 /// `12 dirty blocks (48 KiB)`.
 pub fn blocks(count: u64, kind: &str, block_bytes: u32) -> String {
     let size = HumanSize(count.saturating_mul(block_bytes.into()));
@@ -48,4 +57,16 @@ pub fn meaning(severity: Severity) -> &'static str {
 pub fn count(findings: &[Finding]) -> u64 {
     let of = |finding: &Finding| if let Finding::More { count, .. } = finding { *count } else { 1 };
     findings.iter().map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_exact() {
+        assert_eq!(size(600 << 20), "600 MiB");
+        assert_eq!(size((600 << 20) + 512), "600.0 MiB (629,146,112 bytes)");
+        assert_eq!(size(512), "512 B");
+    }
 }

@@ -1,7 +1,6 @@
 //! The backings: are they there, can they be read and written, and do they lie elsewhere than the cache?
 
-use std::fs::{self, OpenOptions};
-use std::io;
+use std::fs::OpenOptions;
 use std::path::Path;
 
 use larder_daemon::block_device::Host;
@@ -52,11 +51,7 @@ pub fn look(config: &Config, host: &Host, runs: bool, findings: &mut Findings) {
 /// Its size, where it can be used. Opened as the daemon does, and closed.
 fn there(name: &str, path: &Path, findings: &mut Findings) -> Option<u64> {
     let judged = FileDevice::open_backing(path).map_err(|error| {
-        let hint = match fs::metadata(path).map_err(|error| error.kind()) {
-            Err(io::ErrorKind::NotFound) => "; a disk for a new guest: truncate -s 20G FILE",
-            _ => "",
-        };
-        findings.problem(name, &error, format!("{}{hint}", error.remedy()));
+        findings.problem(name, &error, error.remedy());
     });
     let device = judged.ok()?;
     match OpenOptions::new().write(true).open(path) {

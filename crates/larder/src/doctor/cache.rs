@@ -10,6 +10,7 @@ use larder_daemon::last_cache;
 use larder_daemon::units::HumanSize;
 use larder_engine::format::Recovered;
 use larder_io::{CacheError, CachePlan, CacheSpec};
+use rustix::fs::StatVfsMountFlags;
 
 use super::findings::Findings;
 use crate::cache::state::State;
@@ -70,6 +71,13 @@ fn absent(path: &Path, size: u64, findings: &mut Findings) {
             shown,
             "there is no such device",
             "lsblk lists the block devices: set cache.path to one of them",
+        );
+    }
+    if space.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return findings.problem(
+            shown,
+            "not there yet, and its folder is on a read-only file system",
+            "mount it so that it can be written: mount -o remount,rw; where errors made it read-only, dmesg says so",
         );
     }
     let free = space.f_bavail * space.f_frsize;

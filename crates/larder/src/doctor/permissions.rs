@@ -38,6 +38,11 @@ pub fn look(config: &Config, runs: bool, findings: &mut Findings) {
                 "this folder for sockets is not there",
                 format!("mkdir -p {}", folder.display()),
             ),
+            Err(rustix::io::Errno::ROFS) => findings.problem(
+                shown,
+                "no socket can be made there: the file system is read-only",
+                "mount it so that it can be written (mount -o remount,rw), or name another folder",
+            ),
             // Whoever runs this is not who runs the daemon.
             Err(error) if runs => findings
                 .ok(shown, format_args!("not for this user ({error}), and the daemon has its sockets")),

@@ -52,6 +52,7 @@ fn nothing_stands_in_the_way_of_a_whole_setup_and_nothing_is_written() {
     assert_finds(&findings, "ok", "configuration", "tenants: 1, volumes: 1");
     assert_finds(&findings, "warning", "daemon", "no daemon runs");
     assert_finds(&findings, "ok", "cache", "made by the first start");
+    assert_finds(&findings, "ok", "daemon", "would start");
     assert!(output.stderr.is_empty(), "{output:?}");
 
     let daemon = lab.serve(&config);
@@ -124,4 +125,39 @@ fn what_works_and_could_be_better_is_a_warning() {
     let (findings, _) = doctor(&lab, &lab.one_volume("disk", "unix:s"));
     assert_finds(&findings, "warning", "cache", "fallocate -l 4194304");
     assert!(problems(&findings).is_empty(), "{findings:#?}");
+}
+
+/// Each thing by itself is well; together they cannot be served.
+#[test]
+fn what_only_a_start_would_find_is_a_problem() {
+    let refused = |words: &str, help: &str, configure: &dyn Fn(&Lab) -> std::path::PathBuf| {
+        let lab = Lab::new();
+        lab.disk("disk", 1 << 20);
+        let config = configure(&lab);
+        let before = lab.fingerprint();
+        let (findings, _) = doctor(&lab, &config);
+        assert_finds(&findings, "problem", "daemon", words);
+        assert_finds(&findings, "problem", "daemon", help);
+        assert_eq!(problems(&findings).len(), 1, "{words}: {findings:#?}");
+        assert_eq!(lab.fingerprint(), before);
+    };
+    let two =
+        |lab: &Lab| lab.config(&(tenant("a", "va", "disk", "unix:s") + &tenant("b", "vb", "link", "unix:s")));
+    refused("are the same disk", "a disk of its own", &|lab| {
+        fs::hard_link(lab.path("disk"), lab.path("link")).expect("a link");
+        two(lab)
+    });
+    refused("are the same disk", "a disk of its own", &|lab| {
+        std::os::unix::fs::symlink("disk", lab.path("link")).expect("a link");
+        two(lab)
+    });
+    refused("it failed with data that no backing has", "bring back", &|lab| {
+        let volume = r#"{ "volume": "v", "backing": "disk", "ranges": [{ "offset": 0, "len": 4096 }] }"#;
+        let loss = format!(
+            r#"{{ "cache": "cache.img", "since_unix_seconds": 1, "uuid": "{}", "session": 1, "record": 1, "volumes": [{volume}] }}"#,
+            "07070707-0707-0707-0707-070707070707"
+        );
+        fs::write(lab.path("cache.img.loss.json"), loss).expect("written");
+        lab.one_volume("disk", "unix:s")
+    });
 }

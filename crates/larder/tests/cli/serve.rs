@@ -202,3 +202,16 @@ fn a_connected_client_does_not_keep_it_from_ending() {
     client.kill().expect("a child");
     client.wait().expect("a child");
 }
+
+#[test]
+fn a_tenant_that_is_not_there_has_no_decisions() {
+    let lab = Lab::new();
+    lab.disk("disk", 1 << 20);
+    let daemon = lab.serve(&lab.one_volume("disk", "unix:s"));
+    let socket = lab.path("ctl");
+    let output = lab.larder(&["decisions", "nope", "--socket", socket.to_str().expect("UTF-8")]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("there is no tenant \"nope\""), "{said}");
+    assert!(said.contains("\nhelp: larder status names the tenants"), "{said}");
+    daemon.stop();
+}

@@ -47,7 +47,12 @@ fn an_unknown_key() {
 fn a_missing_backing() {
     let lab = Lab::new();
     let config = lab.one_volume("disk", "unix:s");
-    refuse(&lab, &config, &[lab.path("disk").to_str().expect("UTF-8")], &["check the path"]);
+    refuse(
+        &lab,
+        &config,
+        &[lab.path("disk").to_str().expect("UTF-8")],
+        &["check the path; if it is a new disk: truncate"],
+    );
 }
 
 #[test]

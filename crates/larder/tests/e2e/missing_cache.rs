@@ -152,12 +152,61 @@ fn a_volume_with_dirty_blocks_that_is_gone_from_the_configuration_is_missed() {
     let config = setup.write_config();
     let text = fs::read_to_string(&config).expect("readable");
     let without = text.split("[[tenant]]").filter(|part| !part.contains("\"b0\"")).collect::<Vec<_>>();
-    fs::write(&config, without.join("[[tenant]]")).expect("writable");
-    for how in [&["serve", "--check"][..], &["serve"]] {
-        let output = larder().args(how).arg("--config").arg(&config).output().expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains("configure that volume again"), "{how:?}: {said}");
+    let without = without.join("[[tenant]]");
+    let disk = setup.path("b0.img");
+    let copy = setup.path("copy.img");
+    fs::copy(&disk, &copy).expect("a copy");
+    let known = format!("volume \"b0\" on {}, 4194304 bytes (dirty blocks: 16): ", disk.display());
+    let is_missed = |text: &str, why: &str| {
+        fs::write(&config, text).expect("writable");
+        for how in [&["serve", "--check"][..], &["serve"], &["doctor"]] {
+            let output = larder().args(how).arg("--config").arg(&config).output().expect("it runs");
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8_lossy(&said).into_owned();
+            assert!(!output.status.success(), "{how:?}: {said}");
+            for part in [&known, why, "help: configure that volume again", "larder cache writeback"] {
+                assert!(said.contains(part), "{how:?}: {part}: {said}");
+            }
+        }
+    };
+    is_missed(&without, "no volume of this name is configured");
+    is_missed(&text.replace("\"b0\"", "\"other\""), "volume \"other\" has its backing");
+    let elsewhere = text.replace(&*disk.display().to_string(), &copy.display().to_string());
+    assert_ne!(elsewhere, text);
+    is_missed(&elsewhere, &format!("with another backing, {}", copy.display()));
+    let resize = |bytes| fs::File::options().write(true).open(&disk).and_then(|file| file.set_len(bytes));
+    resize(MIB).expect("a smaller disk");
+    is_missed(&text, "has 1048576 bytes now instead of 4194304");
+    resize(4 * MIB).expect("its size again");
+    let aside = set_aside(&disk);
+    fs::rename(&copy, &disk).expect("another file");
+    is_missed(&text, "the file was replaced by another one of its name");
+    fs::rename(aside, &disk).expect("the file again");
+    let larder = setup.start();
+    is_there(&larder);
+    larder.stop();
+}
+
+/// Clean blocks of a volume that is another one are dropped, and the log says of which, and why.
+#[test]
+fn what_starts_cold_is_named_in_the_log() {
+    let setup = Setup::new("8MiB").control("allocator = \"static\"");
+    let wt = "write_policy = \"wt\"";
+    let setup = setup.tenant("a", wt).volume("a0", 4 * MIB).tenant("b", wt).volume("b0", 4 * MIB);
+    let larder = setup.start();
+    write(&larder);
+    let setup = larder.stop();
+    let (disk, copy) = (setup.path("b0.img"), setup.path("copy.img"));
+    fs::copy(&disk, &copy).expect("a copy");
+    fs::rename(&copy, &disk).expect("another file");
+    let larder = setup.start();
+    let log = larder.log();
+    for part in ["0 of 16 cached blocks are used again; 16 are dropped", "starts cold: the file was replaced"]
+    {
+        assert!(log.contains(part), "{part}: {log}");
     }
+    assert!(!log.contains("the quotas have no room"), "{log}");
+    larder.stop();
 }
 
 /// The SSD was not mounted for a while, and a cache was made in its place.

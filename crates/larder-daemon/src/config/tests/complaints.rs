@@ -357,6 +357,15 @@ help: write a number such as 1"#,
     ),
     (
         r#"write_policy"#,
+        r#"write_policy = "wb-ordered""#,
+        r#"larder.toml:15: unknown write_policy "wb-ordered"
+   |
+15 | write_policy = "wb-ordered"
+   |                ^^^^^^^^^^^^
+help: write write_policy = "wb" here, and ordered = true in each [[tenant.volume]] that is to keep the order of its flushes"#,
+    ),
+    (
+        r#"write_policy"#,
         r#"write_policy = "xx""#,
         r#"larder.toml:15: unknown write_policy "xx"
    |

@@ -29,6 +29,7 @@ fn every_harm_is_found() {
     let duplicate = format!("duplicate={}", Sample::DIRTY_SLOT);
     let cases = [
         ("bit=24000", "note", "superblock A fails its checksum", "goes on"),
+        ("superblock=0", "note", "superblock A", "A start refuses it, for it begins with something else"),
         ("superblock=1", "note", "superblock B", "goes on"),
         ("volume-table=0", "note", "copy 0 of the volume table", "goes on"),
         ("volume-tables", "dirty", "cannot be told to belong", "repair"),
@@ -44,7 +45,7 @@ fn every_harm_is_found() {
     ];
     let names: Vec<_> = cases.iter().map(|case| case.0.split('=').next()).collect();
     let list = told(&sample.lab.larder(&["cache", "damage", "--list"]), 0);
-    for name in list.lines().map(|line| line.split('=').next()) {
+    for name in list.lines().map(|line| line.split(['=', ' ']).next()) {
         assert!(names.contains(&name) || name == Some("superblocks"), "{name:?} is tried");
     }
     for (harm, severity, words, advice) in cases {
@@ -60,7 +61,12 @@ fn every_harm_is_found() {
     }
     fs::write(sample.lab.path("c"), &sound).expect("writable");
     sample.harm(&["superblocks"]);
-    assert!(refused(&sample.run("check", &[])).contains("no usable superblock"));
+    for command in ["check", "repair"] {
+        let text = refused(&sample.run(command, &[]));
+        let (restore, format) =
+            (text.find("larder cache restore --force DUMP "), text.find("larder cache format"));
+        assert!(text.contains("no usable superblock") && restore.is_some() && restore < format, "{text}");
+    }
 }
 
 #[test]

@@ -46,3 +46,15 @@ fn a_contradiction_is_named_with_its_block() {
     let part = format!("would give up block 3 of volume root in slot {}, which is dirty", Sample::DIRTY_SLOT);
     assert!(text.contains(&part), "{text}");
 }
+
+#[test]
+fn a_long_list_is_cut_and_json_has_all_of_it() {
+    let sample = Sample::new();
+    sample.harm(&["volume-tables"]);
+    let text = told(&sample.run("repair", &[]), 1);
+    assert!(text.lines().count() < 60, "{text}");
+    assert!(text.contains("more; --json has them all"), "{text}");
+    let json = sample.json("repair");
+    let listed = json["findings"].as_array().map(Vec::len).unwrap_or(0);
+    assert!(listed > 20, "{json:#}");
+}
