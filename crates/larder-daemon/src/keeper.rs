@@ -1,5 +1,5 @@
 //! The thread that looks after the cache device: when a reactor has given it up, everybody lets go of it, and what it alone has is written down; when it is
-//! there again, everybody goes on with it. It also tells of dirty blocks that are damaged on it ([`Damage`]).
+//! there again, everybody goes on with it. It also tells of dirty blocks that are damaged on it (`Damage`).
 //!
 //! It looks for the device every few seconds, and at once when it is asked to. A device that fails again soon is given more time before each further try, so
 //! that one which works now and then does not keep guests waiting.

@@ -196,7 +196,9 @@ pub(crate) fn recover_with(
         words: slots.words,
         crcs: slots.crcs,
         epochs: slots.epochs,
-        once_dirty: slots.once_dirty,
+        once_dirty: (0..=u16::MAX)
+            .filter(|&volume| slots.once_dirty[usize::from(volume) / 64] >> (volume % 64) & 1 != 0)
+            .collect(),
         pages: slots.pages.iter().map(|page| page.state).collect(),
         marks,
         end,

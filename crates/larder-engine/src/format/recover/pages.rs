@@ -5,7 +5,7 @@ use super::super::page::{self, Copy, PAGE_BYTES, PAGE_SLOTS, Word};
 use super::super::superblock::Superblock;
 use super::super::{Medium, SESSION_RECORDS, STEP_BYTES};
 use super::{PageState, read_units};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A page as it was found.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +31,8 @@ pub(super) struct Slots {
     pub crcs: Vec<u32>,
     /// Of the slots whose blocks have one.
     pub epochs: BTreeMap<u32, Epoch>,
-    /// The volumes of which blocks were dirty before replay, or during it, and ceased to be so.
-    pub once_dirty: BTreeSet<u16>,
+    /// The volumes of which blocks were dirty before replay, or during it, and ceased to be so: a bit for each number.
+    pub once_dirty: Vec<u64>,
     pub pages: Vec<Page>,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn read(medium: &mut impl Medium, superblock: &Superblock) -> Slots {
         words: Vec::with_capacity(slots),
         crcs: Vec::with_capacity(slots),
         epochs: BTreeMap::new(),
-        once_dirty: BTreeSet::new(),
+        once_dirty: vec![0; (u16::MAX as usize + 1) / 64],
         pages: Vec::with_capacity(layout.pages() as usize),
     };
     let step = (STEP_BYTES / PAGE_BYTES).min(layout.pages() as usize);

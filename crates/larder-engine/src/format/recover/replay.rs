@@ -172,7 +172,8 @@ impl<'r> Replay<'r> {
     fn words_mut(&mut self, slot: u32, word: Word) {
         let before = Word(std::mem::replace(&mut self.slots.words[slot as usize], word.0));
         if before.is_used() && before.is_dirty() && !(word.is_used() && word.is_dirty()) {
-            self.slots.once_dirty.insert(before.block().volume);
+            let volume = usize::from(before.block().volume);
+            self.slots.once_dirty[volume / 64] |= 1 << (volume % 64);
         }
     }
 
