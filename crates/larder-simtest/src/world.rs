@@ -79,6 +79,8 @@ pub struct World {
     is_pulled: bool,
     /// Requests of volumes that had failed when they came.
     refused: BTreeSet<RequestId>,
+    /// Volumes of which a dirty block was named as lost, so that what comes after it goes on.
+    out_of_order: BTreeSet<VolumeId>,
     /// Requests in flight, and of which volumes they are.
     live: BTreeMap<RequestId, VolumeId>,
 }
@@ -124,6 +126,7 @@ impl World {
             is_lost: false,
             is_pulled: false,
             refused: BTreeSet::new(),
+            out_of_order: BTreeSet::new(),
             live: BTreeMap::new(),
             plan,
         };

@@ -80,6 +80,7 @@ impl World {
 
     /// Hold what has ended against what may be.
     pub(super) fn take_done(&mut self) {
+        self.out_of_order.extend(self.host.engine().lost().map(|lost| lost.0));
         for Done { request, result, data } in self.host.take_done() {
             self.trace.line(|| format!("    {:?} ends: {result:?}", request.id));
             self.oracle.end(&request, result, &data);
@@ -97,8 +98,8 @@ impl World {
     pub(super) fn check_prefixes(&mut self) {
         let sound = !self.excuses.spoiled && !self.excuses.harmed && !self.excuses.unreadable;
         for (number, disk) in (0..).zip(&self.plan.disks) {
-            if disk.ordered && sound {
-                let volume = VolumeId(number);
+            let volume = VolumeId(number);
+            if disk.ordered && sound && !self.out_of_order.contains(&volume) {
                 let Self { prefix, host, looks, .. } = self;
                 prefix.check(volume, host.backing(volume), looks);
             }
