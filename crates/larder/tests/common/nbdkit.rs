@@ -1,6 +1,7 @@
 //! Backings behind `nbdkit`, with the filters that a test wants.
 
 use std::fs;
+use std::os::unix::net::UnixStream;
 
 use super::process::{Background, program};
 use super::setup::Setup;
@@ -16,7 +17,8 @@ pub fn nbdkit(setup: &Setup, name: &str, arguments: &[&str]) -> (Background, Str
     let mut process = Background::start(&mut command, &setup.path(&format!("{name}.log")));
     wait_for("nbdkit", || {
         assert_eq!(process.ended(), None, "nbdkit ended at start");
-        socket.exists().then_some(()).ok_or_else(|| "no socket".to_owned())
+        // It is there before anybody listens.
+        UnixStream::connect(&socket).map(drop).map_err(|error| error.to_string())
     });
     (process, format!("nbd+unix:///?socket={}", socket.display()))
 }
