@@ -244,8 +244,12 @@ impl Durable {
 
     /// What is durable of this session.
     pub(crate) fn mark(&self) -> crate::SessionMark {
-        let (next, part, _) = self.durable_end();
         let Superblock { uuid, session, .. } = self.superblock;
+        if session != self.journal.session() {
+            // What recovery has read may not be durable, the superblock among it: a device that lost its power is in an older state, and the same cache.
+            return crate::SessionMark { uuid, session: 0, record: 0, part: 0 };
+        }
+        let (next, part, _) = self.durable_end();
         crate::SessionMark { uuid, session, record: next - 1, part }
     }
 
