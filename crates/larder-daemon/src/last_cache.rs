@@ -27,8 +27,10 @@ pub struct LastCache {
     pub cache: String,
     /// Its UUID.
     pub uuid: String,
-    /// The number of its session when it was opened. It is later now.
+    /// A session that it durably had: it is in no earlier one now, unless it is an older copy.
     pub session: u64,
+    /// The session in which it was found at the last start. That may not have been durable, if its process was killed soon: a power cut then leaves the one before.
+    pub found_session: u64,
     /// It may have blocks that no backing has.
     pub may_hold_dirty: bool,
     /// Seconds since 1970 when that was written.
@@ -110,7 +112,7 @@ fn instead_of(told: &LastCache, config: &Config, found: Option<&Recovered>) -> O
     let is_empty = recovered.blocks().next().is_none();
     match uuid == told.uuid {
         _ if is_empty && !told.may_hold_dirty => None,
-        true => Some(format!("an older state of it (session {session}, and {} was begun)", told.session)),
+        true => Some(format!("an older state of it (session {session}, and it was in {})", told.session)),
         false => Some(format!("another cache ({uuid})")),
     }
 }
@@ -175,6 +177,7 @@ struct Inner {
     cache: String,
     uuid: String,
     session: u64,
+    found_session: u64,
     state: Mutex<State>,
 }
 
@@ -195,7 +198,8 @@ impl Keep {
     /// Where it cannot be written.
     pub fn begin(config: &Config, recovered: &Recovered) -> Result<Self, LastCacheError> {
         let mut places = places(config);
-        let keep = Self::at(places.remove(0), &config.cache.path, recovered);
+        let told = places.iter().find_map(|place| load(place).ok().flatten());
+        let keep = Self::at(places.remove(0), &config.cache.path, recovered, told.as_ref());
         keep.0.state().dirty = recovered.blocks().any(|(_, contents)| contents.dirty);
         keep.0.write(&mut keep.0.state())?;
         for place in places {
@@ -206,10 +210,14 @@ impl Keep {
         Ok(keep)
     }
 
-    fn at(path: PathBuf, cache: &Path, recovered: &Recovered) -> Self {
+    fn at(path: PathBuf, cache: &Path, recovered: &Recovered, told: Option<&LastCache>) -> Self {
         let superblock = recovered.superblock();
         let (cache, uuid) = (cache.display().to_string(), superblock.uuid.to_string());
-        Self(Arc::new(Inner { path, cache, uuid, session: superblock.session, state: Mutex::default() }))
+        let found_session = superblock.session;
+        // What was found at the start before this one has been flushed since.
+        let before = told.filter(|told| told.uuid == uuid).map_or(0, |told| told.found_session);
+        let session = if superblock.clean_stop { found_session } else { before.min(found_session) };
+        Self(Arc::new(Inner { path, cache, uuid, session, found_session, state: Mutex::default() }))
     }
 
     /// A tenant will treat its writes so: where blocks can be dirty, the file says so, durably, when this returns.
@@ -264,10 +272,11 @@ impl Inner {
         if state.told == Some(may_hold_dirty) {
             return Ok(());
         }
-        let Self { path, cache, uuid, session, .. } = self;
+        let Self { path, cache, uuid, session, found_session, .. } = self;
         let since_unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let (cache, uuid, session) = (cache.clone(), uuid.clone(), *session);
-        let told = LastCache { cache, uuid, session, may_hold_dirty, since_unix_seconds };
+        let (session, found_session) = (*session, *found_session);
+        let (cache, uuid) = (cache.clone(), uuid.clone());
+        let told = LastCache { cache, uuid, session, found_session, may_hold_dirty, since_unix_seconds };
         let failed = |source| LastCacheError { path: path.clone(), action: "write", source };
         durable_file::save(path, &told).map_err(failed)?;
         state.told = Some(may_hold_dirty);
@@ -332,7 +341,7 @@ mod tests {
     fn blocks_may_be_dirty_from_the_first_write_back_on_until_they_are_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("deep/c.last.json");
-        let keep = Keep::at(path.clone(), Path::new("/ssd/c"), &recovered());
+        let keep = Keep::at(path.clone(), Path::new("/ssd/c"), &recovered(), None);
         let dirty = || load(&path).expect("readable").map(|told| told.may_hold_dirty);
         keep.before(WritePolicy::WriteThrough).expect("written");
         assert_eq!(dirty(), Some(false));

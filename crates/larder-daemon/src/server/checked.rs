@@ -69,7 +69,7 @@ impl Checked {
         let given_up = loss.is_some();
         let plan = cache_plan(config, loss, free_by)?;
         if let Some(missing) = last_cache::missing(config, plan.recovered())? {
-            return Err(missing.into());
+            return Err(ServeError::CacheMissing(Box::new(missing)));
         }
         let mut epochs = epoch_loop(config, plan.blocks())?;
         let known = config.volumes().zip(backings.iter().flatten());

@@ -68,7 +68,7 @@ pub enum ServeError {
     Loss(#[from] LossError),
     /// Another cache than the one that was used last is there, or none.
     #[error(transparent)]
-    CacheMissing(#[from] Missing),
+    CacheMissing(Box<Missing>),
     /// The file that says so cannot be read or written.
     #[error(transparent)]
     LastCache(#[from] LastCacheError),
