@@ -102,10 +102,12 @@ fn write_half(
     let layout = superblock.layout;
     write_pages(medium, superblock, superblock.next - 1, copy, slots)?;
     // It was read from a table of this size.
-    let table = volumes.encode(&layout, superblock.salt()).map_err(|error| MediumError {
+    let mut table = volumes.encode(&layout, superblock.salt()).map_err(|error| MediumError {
         offset: layout.volume_table_offset(volumes.copy()),
         reason: error.to_string(),
     })?;
+    // All of its place: a sector behind it that cannot be read would make it unreadable.
+    table.resize(layout.volume_table_bytes(), 0);
     medium.write(layout.volume_table_offset(volumes.copy()), &table)?;
     medium.flush()?;
     superblock.store(medium)
