@@ -88,7 +88,22 @@ fn repair_to(medium: &mut impl MediumMut, recovered: &Recovered) -> Result<Repai
     let layout = superblock.layout;
     medium.zero(layout.record_offset(0), layout.records() * layout.sector_bytes() as u64)?;
     write_half(medium, &superblock, &volumes, current, keep)?;
+    if !is_readable(medium, &superblock, &volumes) {
+        // The newest table must not lie where it cannot be read, however often that is written.
+        let volumes = VolumeTable { generation: volumes.generation + 1, ..volumes };
+        let superblock = Superblock { volumes_generation: volumes.generation, ..superblock.successor() };
+        write_volumes(medium, &superblock, &volumes)?;
+        superblock.store(medium)?;
+    }
     Ok(repaired)
+}
+
+/// True if this table is found where it was written.
+fn is_readable(medium: &mut impl MediumMut, superblock: &Superblock, volumes: &VolumeTable) -> bool {
+    let layout = superblock.layout;
+    let mut bytes = vec![0; layout.volume_table_bytes()];
+    let read = medium.read(layout.volume_table_offset(volumes.copy()), &mut bytes);
+    read.is_ok() && VolumeTable::decode(&bytes, superblock.salt(), volumes.copy()).as_ref() == Some(volumes)
 }
 
 /// One copy of everything; the superblock when the rest is durable.
@@ -99,18 +114,24 @@ fn write_half(
     copy: impl Fn(u32) -> u8,
     slots: impl Fn(u32) -> Option<Contents>,
 ) -> Result<(), MediumError> {
-    let layout = superblock.layout;
     write_pages(medium, superblock, superblock.next - 1, copy, slots)?;
+    write_volumes(medium, superblock, volumes)?;
+    superblock.store(medium)
+}
+
+fn write_volumes(
+    medium: &mut impl MediumMut,
+    superblock: &Superblock,
+    volumes: &VolumeTable,
+) -> Result<(), MediumError> {
+    let layout = superblock.layout;
     // It was read from a table of this size.
-    let mut table = volumes.encode(&layout, superblock.salt()).map_err(|error| MediumError {
+    let table = volumes.encode(&layout, superblock.salt()).map_err(|error| MediumError {
         offset: layout.volume_table_offset(volumes.copy()),
         reason: error.to_string(),
     })?;
-    // All of its place: a sector behind it that cannot be read would make it unreadable.
-    table.resize(layout.volume_table_bytes(), 0);
     medium.write(layout.volume_table_offset(volumes.copy()), &table)?;
-    medium.flush()?;
-    superblock.store(medium)
+    medium.flush()
 }
 
 /// The volumes under a generation that goes beside the table that was found, which may be the only good one.
