@@ -56,6 +56,8 @@ impl World {
             }
             if !self.is_lost && self.host.engine().cache_failed() {
                 self.back();
+                // One that may be damaged is not gone on with: it is as if it stayed away.
+                self.is_lost = self.host.engine().cache_failed() && self.attaching.is_none();
             }
             self.tick();
         }
