@@ -110,6 +110,7 @@ impl Engine {
 
     fn check_idle(&self) {
         let metadata = self.durable.as_ref().map_or(0, |durable| durable.writes_in_flight());
+        let metadata = metadata + self.questions_in_flight();
         assert!(self.parts.is_empty() && self.stages.len() == metadata && self.granted.is_empty());
         assert!(self.merges.is_empty() && self.outs.is_empty());
         assert!(self.volumes.iter().all(|v| v.locks.is_idle()), "locks outlive their owners");

@@ -426,6 +426,7 @@ impl Engine {
             Op::MergeWrite { merge } => self.end_merge_write(merge, result, sums),
             Op::Flush { volume } => self.end_flush(volume, result),
             Op::MetaWrite { stage } => self.end_meta_write(stage, result),
+            Op::MetaRead { volume, stage } => self.end_meta_read(volume, stage, result),
             Op::MetaFlush => {
                 self.end_meta_flush(result);
                 self.wake_movers();

@@ -74,6 +74,11 @@ pub(crate) enum Op {
     MetaWrite {
         stage: StageId,
     },
+    /// Whether the cache device answers a volume's cleaner: the superblock is read into this staging buffer, which nobody looks at.
+    MetaRead {
+        volume: VolumeId,
+        stage: StageId,
+    },
     /// The cache device is flushed.
     MetaFlush,
 }

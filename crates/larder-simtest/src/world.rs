@@ -13,7 +13,7 @@ use crate::fault::{Counts, Fault};
 use crate::plan::{Disk, Plan, is_through};
 use crate::trace::Trace;
 use come_and_go::Leaving;
-use larder_engine::format::{Layout, Superblock, Uuid, format};
+use larder_engine::format::{BlockId, Layout, Superblock, Uuid, format};
 use larder_engine::{
     CachingSpec, DeviceOp, EngineConfig, KINDS, Request, RequestId, SECTOR_BYTES, Sharing, TenantId,
     TenantStats, VolumeId, Watermarks, WriteLimit, WritePolicy,
@@ -79,6 +79,8 @@ pub struct World {
     is_pulled: bool,
     /// Requests of volumes that had failed when they came.
     refused: BTreeSet<RequestId>,
+    /// The dirty blocks, and where they were, before the metadata was last damaged.
+    truth: Option<BTreeSet<(BlockId, u32)>>,
     /// Volumes of which a dirty block was named as lost, so that what comes after it goes on.
     out_of_order: BTreeSet<VolumeId>,
     /// Requests in flight, and of which volumes they are.
@@ -126,6 +128,7 @@ impl World {
             is_lost: false,
             is_pulled: false,
             refused: BTreeSet::new(),
+            truth: None,
             out_of_order: BTreeSet::new(),
             live: BTreeMap::new(),
             plan,
@@ -405,6 +408,11 @@ impl World {
     /// True if every completed write to this volume is on its backing.
     fn is_through(&self, disk: usize) -> bool {
         self.through[self.plan.disks[disk].tenant]
+    }
+
+    /// The same of all that there ever were.
+    fn are_all_through(&self) -> bool {
+        self.through.iter().all(|&through| through)
     }
 
     /// Nothing that guests of a volume would be told of has failed, nor will: backings, and where dirty blocks may be the cache's data.

@@ -242,6 +242,11 @@ impl Durable {
         numbers.filter_map(|number| self.volumes.get(&number).copied()).collect()
     }
 
+    /// Where the newest durable superblock lies.
+    pub(crate) fn superblock_offset(&self) -> u64 {
+        self.superblock.offset()
+    }
+
     /// What is durable of this session.
     pub(crate) fn mark(&self) -> crate::SessionMark {
         let Superblock { uuid, session, .. } = self.superblock;

@@ -49,22 +49,28 @@ pub struct Repaired {
 /// cache that is still damaged, and can be repaired again.
 pub fn repair(medium: &mut impl MediumMut) -> Result<Repaired, RecoverError> {
     let recovered = recover(medium)?;
-    repair_to(medium, &recovered)
+    repair_to(medium, &recovered, true)
 }
 
-/// The same by someone who knows what was durable of a session: none of that is taken for what a power cut left.
+/// The same for a cache that was given up with this session: none of what is known to have been durable is taken for what a power cut left, and no clean block
+/// is kept, for guests have written past them since. (The superblock may say so, too; but its copy may be one that cannot be read.)
 pub fn repair_after(medium: &mut impl MediumMut, mark: SessionMark) -> Result<Repaired, RecoverError> {
     let recovered = recover_after(medium, mark)?;
-    repair_to(medium, &recovered)
+    repair_to(medium, &recovered, false)
 }
 
-fn repair_to(medium: &mut impl MediumMut, recovered: &Recovered) -> Result<Repaired, RecoverError> {
-    let repaired = summary(recovered);
+fn repair_to(
+    medium: &mut impl MediumMut,
+    recovered: &Recovered,
+    keeps_clean: bool,
+) -> Result<Repaired, RecoverError> {
+    let keeps = |contents: Contents| contents.dirty || keeps_clean;
+    let repaired = summary(recovered, keeps);
     // Further than any session could be. Until the superblock says so, too, such a page does not count.
     let upto = recovered.highest() + SESSION_RECORDS;
     let volumes = next_volumes(recovered);
     let keep = |slot| match recovered.slot(slot) {
-        SlotState::Used(contents) => Some(contents),
+        SlotState::Used(contents) if keeps(contents) => Some(contents),
         _ => None,
     };
     let generation = recovered.next_generation();
@@ -142,13 +148,14 @@ fn next_volumes(recovered: &Recovered) -> VolumeTable {
     VolumeTable { generation, volumes: found.volumes.clone() }
 }
 
-fn summary(recovered: &Recovered) -> Repaired {
+fn summary(recovered: &Recovered, keeps: impl Fn(Contents) -> bool) -> Repaired {
     let findings = recovered.findings().to_vec();
     let mut repaired =
         Repaired { findings, lost: Vec::new(), clean_dropped: 0, outdated: Vec::new(), kept: 0 };
     for (slot, state) in recovered.slots() {
         match state {
             SlotState::Free => {}
+            SlotState::Used(contents) if !keeps(contents) => repaired.clean_dropped += 1,
             SlotState::Used(contents) => {
                 repaired.kept += 1;
                 if contents.dirty && recovered.may_be_outdated(slot) {

@@ -7,9 +7,6 @@ use crate::store::{BlockKey, State};
 /// Blocks looked at for one that can be written back now.
 const LOOKS: usize = 64;
 
-/// Reads of one slot that fail, a tick apart, before its data counts as lost: until then the order holds everything up.
-const FAILURES_MAX: u32 = 16;
-
 impl Engine {
     /// True if an epoch is to be written back although not much is dirty.
     pub(crate) fn wants_order(&self, volume: VolumeId) -> bool {
@@ -30,7 +27,7 @@ impl Engine {
     /// The next block that can be written back; the current epoch ends where it is the only one.
     pub(crate) fn next_in_order(&mut self, volume: VolumeId) -> Option<BlockKey> {
         let order = self.order(volume)?;
-        if order.past > 0 || order.rests_until > self.cleaner.now() {
+        if order.past > 0 || order.unreadable.rests(self.cleaner.now()) {
             return None;
         }
         if order.oldest == order.current
@@ -58,7 +55,7 @@ impl Engine {
     /// Take a block and those that follow it from the oldest epoch, at most so many: their slots.
     pub(crate) fn take_in_order(&mut self, key: BlockKey, most: u64) -> Vec<u32> {
         let Some(order) = self.order(key.volume) else { return Vec::new() };
-        let most = if order.failures > 0 { 1 } else { most };
+        let most = if order.unreadable.is_failing() { 1 } else { most };
         let Some(todo) = order.todo.get(&order.oldest) else { return Vec::new() };
         let following = todo.slots.range(key.block..key.block + most).map(|(&block, &slot)| (block, slot));
         let blocks: Vec<(u64, u32)> = following
@@ -80,49 +77,9 @@ impl Engine {
         slots
     }
 
-    /// So many of a run's slots were read at once. True if that has failed so often that the data of this one counts as lost.
-    pub(crate) fn note_order_read(&mut self, volume: VolumeId, ok: bool, blocks: usize) -> bool {
-        let now = self.cleaner.now();
-        let Some(order) = self.order_mut(volume) else { return false };
-        (order.failures, order.rests_until) = if ok { (0, 0) } else { (order.failures + 1, now + 1) };
-        let is_lost = order.failures > FAILURES_MAX && blocks == 1;
-        if is_lost {
-            order.failures = 0;
-        }
-        is_lost
-    }
-
-    /// A version's data is lost: it stands in no epoch's way any more. Nobody is reading its slot.
-    pub(crate) fn lose_version(&mut self, key: BlockKey, slot: u32) {
-        let Some(order) = self.order_mut(key.volume) else { return };
-        if order.versions.contains_key(&slot) {
-            order.leave(key.block, slot);
-            match self.is_newest(key, slot) {
-                true => {
-                    self.note_lost(key);
-                    self.durable.iter_mut().for_each(|durable| durable.lose(slot));
-                }
-                false => self.retire_version(key.volume, slot),
-            }
-        }
-    }
-
-    fn is_newest(&self, key: BlockKey, slot: u32) -> bool {
+    pub(super) fn is_newest(&self, key: BlockKey, slot: u32) -> bool {
         let entry = self.store.find(key);
         entry.is_some_and(|entry| self.store.slot(entry) == slot && self.store.state(entry) == State::Dirty)
-    }
-
-    /// A version is to be written back once more; one that had been, with the oldest epoch. Where guests have found meanwhile that its data is lost, it is not.
-    pub(crate) fn write_version_again(&mut self, key: BlockKey, slot: u32) {
-        let (now, newest) = (self.cleaner.now(), self.is_newest(key, slot));
-        if newest && self.is_lost(key) {
-            return self.lose_version(key, slot);
-        }
-        let Some(order) = self.order_mut(key.volume) else { return };
-        let epoch = order.versions.get(&slot).copied();
-        if newest || epoch.is_some() {
-            order.enter(epoch.unwrap_or(order.oldest), key.block, slot, now);
-        }
     }
 
     /// The backing durably has these versions: the newest one of a block is clean, an older one leaves.
@@ -148,7 +105,7 @@ impl Engine {
         clean
     }
 
-    fn retire_version(&mut self, volume: VolumeId, slot: u32) {
+    pub(super) fn retire_version(&mut self, volume: VolumeId, slot: u32) {
         let soon = self.hurries_order(volume);
         if let Some(order) = self.order_mut(volume) {
             order.kept -= 1;

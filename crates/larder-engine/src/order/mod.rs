@@ -16,12 +16,14 @@
 //! Where the backing fails for longer than [`PATIENCE`], those who wait are told of an error.
 
 mod clean;
+mod unreadable;
 
 use crate::format::{PERIOD, SPAN};
 use crate::request::Part;
 use crate::store::{BlockKey, State};
 use crate::{Engine, IoError, Planted, RequestId, VolumeId, locks::Owner};
 use std::collections::{BTreeMap, VecDeque};
+use unreadable::Unreadable;
 
 /// Ticks ([`Engine::tick`], about a second each) for which a request waits for a backing that fails.
 const PATIENCE: u64 = 10;
@@ -48,9 +50,7 @@ pub(crate) struct Order {
     flushes: VecDeque<RequestId>,
     /// Dirty blocks stand in the way of others.
     pressed: bool,
-    /// Reads of slots that have failed since the last one that did not; and until when (ticks) none is tried.
-    failures: u32,
-    rests_until: u64,
+    unreadable: Unreadable,
 }
 
 #[derive(Debug)]
@@ -80,8 +80,7 @@ impl Order {
             room: VecDeque::new(),
             flushes: VecDeque::new(),
             pressed: false,
-            failures: 0,
-            rests_until: 0,
+            unreadable: Unreadable::default(),
         }
     }
 

@@ -82,7 +82,10 @@ impl World {
 
     /// Hold what has ended against what may be.
     pub(super) fn take_done(&mut self) {
-        self.out_of_order.extend(self.host.engine().lost().map(|lost| lost.0));
+        // A device that answers nothing is no reason to call blocks lost.
+        if !self.is_lost {
+            self.out_of_order.extend(self.host.engine().lost().map(|lost| lost.0));
+        }
         for Done { request, result, data } in self.host.take_done() {
             self.trace.line(|| format!("    {:?} ends: {result:?}", request.id));
             self.oracle.end(&request, result, &data);
@@ -98,7 +101,7 @@ impl World {
 
     /// The backings of ordered volumes are what those were after some of their flushes, unless what the cache alone had was damaged.
     pub(super) fn check_prefixes(&mut self) {
-        let sound = !self.excuses.spoiled && !self.excuses.harmed && !self.excuses.unreadable;
+        let sound = !self.excuses.spoiled && !self.excuses.unreadable;
         for (number, disk) in (0..).zip(&self.plan.disks) {
             let volume = VolumeId(number);
             if disk.ordered && sound && !self.out_of_order.contains(&volume) {

@@ -4,9 +4,10 @@
 //! tore.
 
 use super::World;
+use super::swap::dirty_in;
 use crate::fault::Fault;
 use crate::script::Harm;
-use larder_engine::format::{PAGE_BYTES, SUPERBLOCK_BYTES, recover};
+use larder_engine::format::{PAGE_BYTES, SUPERBLOCK_BYTES, recover, recover_after};
 use larder_io::sim::{FaultKind, Rng};
 
 /// A part of the metadata that has one checksum.
@@ -24,6 +25,11 @@ impl World {
         let mut rng = Rng::new(at);
         let Some(place) = self.place(&mut rng) else { return };
         self.tell(|| format!("{harm:?} of {place:?}"));
+        let found = match &self.loss {
+            Some(loss) => recover_after(self.host.cache(), loss.mark),
+            None => recover(self.host.cache()),
+        };
+        self.truth = found.ok().map(|recovered| dirty_in(&recovered));
         self.count(Fault::Metadata);
         self.excuses.harmed = true;
         let changed = match harm {

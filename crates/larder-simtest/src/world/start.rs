@@ -25,6 +25,7 @@ impl World {
         self.before = self.metadata();
         self.excuses.data_failed = false;
         self.host.cache().forgive();
+        self.truth = None;
         self.host.restart(engine, pool);
         self.check();
     }
@@ -37,8 +38,8 @@ impl World {
     }
 
     /// Everything comes from somewhere else.
-    fn begin_anew(&mut self) {
-        self.tell(|| "the last commit may be damaged: all volumes are written anew".into());
+    pub(super) fn begin_anew(&mut self) {
+        self.tell(|| "something may be lost: all volumes are written anew".into());
         (0..self.plan.disks.len()).for_each(|disk| self.rewritten(disk));
     }
 
@@ -53,6 +54,7 @@ impl World {
             Ok(recovered) => {
                 self.tell(|| format!("  recovered: {:?}, {:?}", dirty_in(&recovered), recovered.findings()));
                 self.check_findings(&recovered, loss.is_some());
+                self.check_truth(&recovered);
                 let Some(loss) = loss else { return recovered };
                 // What was written down may be lost: an operator has to see to a cache that says that it needs a check.
                 if recovered.superblock().needs_check && !self.excuses.spoiled && self.rng.below(4) == 0 {
@@ -64,12 +66,17 @@ impl World {
                     self.counts.back += mended.blocks().count() as u64;
                     return mended;
                 }
-                assert!(
-                    loss.failed.is_empty(),
-                    "only a cache that nobody has damaged has what no backing has"
-                );
+                if !loss.failed.is_empty() {
+                    assert!(self.excuses.harmed, "what no backing has is given up without a reason");
+                    self.begin_anew();
+                }
             }
-            Err(error) => assert!(self.excuses.harmed, "a cache without damage is refused: {error}"),
+            Err(error) => {
+                assert!(self.excuses.harmed, "a cache without damage is refused: {error}");
+                if !self.are_all_through() {
+                    self.begin_anew();
+                }
+            }
         }
         self.tell(|| "a new cache is made".into());
         self.format();
@@ -98,6 +105,16 @@ impl World {
         // A copy that was being written may be torn: nothing is lost.
         let worst = wrong.iter().map(Finding::severity).max();
         assert!(worst <= Some(Severity::Note), "{wrong:?}");
+    }
+
+    /// Damage that is not said to cost dirty blocks costs none.
+    fn check_truth(&self, recovered: &Recovered) {
+        if let Some(truth) = &self.truth
+            && !is_lossy(recovered)
+        {
+            let found = dirty_in(recovered);
+            assert_eq!(found, *truth, "dirty blocks are not as they were: {:?}", recovered.findings());
+        }
     }
 
     /// A superblock that nobody has written as it is was torn or damaged, and is known for that.
@@ -190,6 +207,13 @@ impl World {
             bytes: disk.bytes,
         }
     }
+}
+
+/// Dirty blocks may be lost, or out of date.
+pub(super) fn is_lossy(recovered: &Recovered) -> bool {
+    let of =
+        |finding: &Finding| !matches!(finding, Finding::NeedsCheck) && finding.severity() == Severity::Dirty;
+    recovered.findings().iter().any(of)
 }
 
 #[cfg(feature = "planted")]

@@ -5,7 +5,7 @@
 
 use super::World;
 use larder_engine::format::{
-    BlockId, Finding, MediumMut, Recovered, Severity, Superblock, recover_after, repair_after,
+    BlockId, Finding, Lost, MediumMut, Recovered, Severity, Superblock, recover_after, repair_after,
 };
 use larder_engine::{DeviceOp, Resumed, SECTOR_BYTES, SessionMark, Target, VolumeId};
 use std::collections::BTreeSet;
@@ -224,15 +224,11 @@ impl World {
             (excuses.metadata_failed, excuses.data_failed);
         let mended = self.recovered();
         let clean = mended.blocks().find(|(_, contents)| !contents.dirty);
-        if excuses.harmed && clean.is_some() {
-            self.tell(|| "  a repair does not get rid of clean blocks".into());
-            return None;
-        }
         assert!(clean.is_none(), "what is clean is not trusted: {clean:?}");
-        if !excuses.harmed {
-            assert!(repaired.lost.is_empty() && repaired.outdated.is_empty(), "{repaired:?}");
-            assert_eq!(dirty_in(&mended), dirty, "what is dirty stays");
-        }
+        // Of slots of which nothing is known it is known that none was dirty.
+        let loses = repaired.lost.iter().any(|lost| !excuses.harmed || matches!(lost, Lost::Dirty { .. }));
+        assert!(!loses && repaired.outdated.is_empty(), "{repaired:?}");
+        assert_eq!(dirty_in(&mended), dirty, "what is dirty stays");
         Some(mended)
     }
 

@@ -290,3 +290,66 @@ fn what_a_guest_has_found_lost_is_lost_to_the_cleaner() {
     world.read_everything();
     world.drain();
 }
+
+/// An ordered volume with two blocks written in each of three epochs, and a cleaner that begins with the next tick.
+fn three_epochs() -> World {
+    let mut plan = plan(8);
+    (plan.tenants[0].quota, plan.tenants[0].policy) = (800, WritePolicy::WriteBack);
+    plan.tenants[0].dirty = DirtyLimits { rest: 90, max: 95, age: 1 };
+    plan.disks[0].ordered = true;
+    let mut world = World::new(Plan { holds_back: true, ..plan });
+    world.settle();
+    world.excuse_cache();
+    for _ in 0..3 {
+        write(&mut world, 0);
+        write(&mut world, 1);
+        flush(&mut world);
+    }
+    world
+}
+
+/// What is newer goes on without a sector that cannot be read, after some time.
+#[test]
+fn a_version_in_a_bad_sector_is_given_up() {
+    let mut world = three_epochs();
+    world.excuse_data();
+    let dirty: Vec<u32> = world.recovered().blocks().map(|(slot, _)| slot).collect();
+    let at = world.layout().slot_offset(dirty[0]);
+    world.host().cache().fail_range(FaultKind::Read, at..at + 512);
+    for _ in 0..40 {
+        world.tick();
+        world.settle();
+    }
+    let engine = world.host().engine();
+    assert!(!engine.cache_failed(), "it is one sector");
+    assert_eq!(
+        (engine.dirty_of(VOLUME) - engine.lost_of(VOLUME), engine.epochs_behind(VOLUME)),
+        (0, Some(0))
+    );
+    assert!(on_backing(&mut world, 1) >= 6, "the newest version");
+}
+
+/// Nothing is called lost, and nothing newer written over the gap, before a device that is gone is given up; or while one takes writes, and gives nothing back.
+#[test]
+fn a_device_that_answers_nothing_is_no_bad_sector() {
+    for takes_writes in [false, true] {
+        let mut world = three_epochs();
+        world.excuse_metadata();
+        match takes_writes {
+            true => world.host().cache().fail_range(FaultKind::Read, 0..u64::MAX),
+            false => world.host().cache().set_gone(true),
+        }
+        for _ in 0..40 {
+            // They make up for the reads that fail.
+            (0..32).filter(|_| takes_writes).for_each(|at| write(&mut world, 4 + at % 4));
+            world.tick();
+            world.settle();
+            let engine = world.host().engine();
+            let versions = if takes_writes { 6 + 4 } else { 6 };
+            assert_eq!((engine.dirty_of(VOLUME), engine.lost_of(VOLUME)), (versions, 0));
+            assert_eq!((on_backing(&mut world, 0), on_backing(&mut world, 1)), (0, 0));
+        }
+        let engine = world.host().engine();
+        assert_eq!((engine.cache_failed(), engine.is_failed(VOLUME)), (!takes_writes, !takes_writes));
+    }
+}

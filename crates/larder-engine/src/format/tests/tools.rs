@@ -1,5 +1,6 @@
 //! Garbage, and the offline tools: check, dump, restore, repair, and ways to break what they get.
 
+use super::arrivals::Rig;
 use super::disk::{Cut, Disk};
 use super::images::{format_on, formatted, image, layout, lived};
 use super::model::{BLOCKS, VOLUME};
@@ -243,6 +244,31 @@ fn a_cache_without_dirty_blocks_loses_only_what_the_backing_has() {
     assert_eq!(check(&mut disk, false).unwrap(), []);
     let repaired = recover(&mut disk).unwrap();
     assert_eq!((blocks(&repaired), repaired.open().is_ok()), (blocks(&recovered), true));
+}
+
+/// Guests have written past what is clean, and the superblock that was to say so lies where nothing can be read.
+#[test]
+fn a_repair_of_a_cache_that_was_given_up_keeps_nothing_clean() {
+    for copy in 0..2 {
+        let mut rig = Rig::committed();
+        rig.data(1, 2);
+        let block = BlockId { volume: VOLUME, block: 9 };
+        let crc = rig.session.superblock.salt().block(block, &[2; 4096]);
+        rig.records(&[Entry::Map { block, dirty: false, epoch: Epoch::NONE, slot: 1, crc, old: None }]);
+        rig.flush();
+        let Superblock { uuid, session, .. } = rig.session.superblock;
+        let mark = crate::SessionMark { uuid, session, record: 2, part: 0 };
+        let mut disk = rig.disk;
+        disk.unreadable.push(copy * 4096..(copy + 1) * 4096);
+        let told = recover(&mut disk).unwrap().superblock().clone();
+        let next = Superblock { needs_check: true, clean_stop: false, ..told.successor() };
+        disk.write(next.offset(), &next.encode()).unwrap();
+        let repaired = repair_after(&mut disk, mark).unwrap();
+        assert_eq!((repaired.kept, repaired.clean_dropped, repaired.lost), (1, 1, vec![]));
+        let kept = recover(&mut disk).unwrap();
+        assert_eq!(blocks(&kept).into_keys().collect::<Vec<_>>(), [0], "what is dirty");
+        assert!(kept.open().is_ok());
+    }
 }
 
 /// A copy of the volume table lies where nothing can be read any more: the newest one must not be there.
