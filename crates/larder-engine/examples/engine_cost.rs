@@ -206,7 +206,7 @@ fn time(
 }
 
 /// Accesses to memory, each of which says where the next one goes: a line of 64 bytes for two slots.
-fn memory(slots: u32) -> Cost {
+fn memory(slots: u32, clock: Clock) -> Cost {
     let lines = (slots as usize / 2).max(2);
     let mut next: Vec<[usize; 8]> = (0..lines).map(|at| [at; 8]).collect();
     // One circle through all of them (Sattolo).
@@ -215,7 +215,7 @@ fn memory(slots: u32) -> Cost {
         next.swap(at, random(&mut state) as usize % at);
     }
     let mut at = 0;
-    Cost::of(8_000_000, processor_time, |_| at = std::hint::black_box(next[at][0]))
+    Cost::of(8_000_000, clock, |_| at = std::hint::black_box(next[at][0]))
 }
 
 /// No cleaner: as if it worked at other times.
@@ -254,11 +254,12 @@ struct Together<'b> {
     clock: Clock,
 }
 
-/// What was found: nanoseconds for a read hit and a write hit, and bytes of memory for a block.
+/// What was found: nanoseconds for a read hit and a write hit, and bytes of memory for a block. Beside other engines also for an access to memory: the machine's limit.
 struct Found {
     read: Cost,
     write: Cost,
     memory: f64,
+    access: Option<Cost>,
 }
 
 fn measure(slots: u32, cache: Cache, report: bool, Together { barrier, clock }: Together) -> Found {
@@ -280,7 +281,9 @@ fn measure(slots: u32, cache: Cache, report: bool, Together { barrier, clock }: 
     (bench.metadata, bench.data) = (0, 0);
     let memory = |bench: &Bench| bench.engine.memory_bytes() as f64 / f64::from(held);
     if !report {
-        return Found { read, write, memory: memory(&bench) };
+        barrier.wait();
+        let access = Some(self::memory(slots, clock));
+        return Found { read, write, memory: memory(&bench), access };
     }
     let flushed = self::time(&mut bench, clock, RequestKind::Write, blocks, requests, 32);
     let (memory, share) =
@@ -290,7 +293,7 @@ fn measure(slots: u32, cache: Cache, report: bool, Together { barrier, clock }: 
         policy.as_str(),
         cache.name(),
     );
-    Found { read, write, memory }
+    Found { read, write, memory, access: None }
 }
 
 /// Nanoseconds for a read hit, and for a write hit under write-back.
@@ -298,6 +301,8 @@ const READ_GOAL: f64 = 200.0;
 const WRITE_GOAL: f64 = 400.0;
 /// Bytes of memory for a block; what doors remember is not of the cache.
 const MEMORY_GOAL: f64 = 32.0;
+/// Rounds in which several engines and one take turns.
+const ROUNDS: usize = 7;
 /// Of the rate of one engine, what each does beside others.
 const RATE_GOAL: f64 = 0.9;
 
@@ -313,7 +318,7 @@ fn main() -> ExitCode {
 fn one(slots: u32) -> bool {
     println!(
         "lowest of {PARTS} parts of a run (and their median), on one core, {slots} slots; memory of that size takes {}",
-        memory(slots)
+        memory(slots, processor_time)
     );
     let all_dirty = Cache { limits: ALL_DIRTY, ..Cache::of(WritePolicy::WriteBack, true) };
     let caches = [
@@ -327,7 +332,7 @@ fn one(slots: u32) -> bool {
     let together = Together { barrier: &barrier, clock: processor_time };
     let mut reached = true;
     for cache in caches {
-        let Found { read, write, memory } = measure(slots, cache, true, together);
+        let Found { read, write, memory, .. } = measure(slots, cache, true, together);
         let misses = [
             (read.lowest > READ_GOAL, format!("a read hit takes {:.0} ns", read.lowest)),
             (write.lowest > WRITE_GOAL, format!("a write hit takes {:.0} ns", write.lowest)),
@@ -353,19 +358,32 @@ fn several(slots: u32, threads: usize) -> bool {
             started.into_iter().map(|thread| thread.join().expect("it ends")).collect()
         })
     };
-    // One alone before and after: the machine may be slower meanwhile.
-    let (before, all, after) = (run(1), run(threads), run(1));
+    // In turn, as the machine is slower for a while now and then.
+    let mut alone = vec![run(1).swap_remove(0)];
+    let mut together = Vec::new();
+    for _ in 0..ROUNDS {
+        together.push(run(threads));
+        alone.push(run(1).swap_remove(0));
+    }
     let mut reached = true;
-    for (what, cost) in [
-        ("read hits", (|found: &Found| found.read.median) as fn(&Found) -> f64),
-        ("write hits", |found| found.write.median),
+    for (what, is_goal, cost) in [
+        ("read hits", true, (|found: &Found| found.read.median) as fn(&Found) -> f64),
+        ("write hits", true, |found| found.write.median),
+        ("accesses to memory, the machine's limit,", false, |found| {
+            found.access.as_ref().map_or(f64::NAN, |access| access.median)
+        }),
     ] {
-        let one = (cost(&before[0]) + cost(&after[0])) / 2.0;
-        let rate: f64 = all.iter().map(|found| one / cost(found)).sum();
+        let rate = |(all, around): (&Vec<Found>, &[Found])| -> f64 {
+            let one = (cost(&around[0]) + cost(&around[1])) / 2.0;
+            all.iter().map(|found| one / cost(found)).sum()
+        };
+        let mut rates: Vec<f64> = together.iter().zip(alone.windows(2)).map(rate).collect();
+        rates.sort_by(f64::total_cmp);
+        let (least, median, most) = (rates[0], rates[ROUNDS / 2], rates[ROUNDS - 1]);
         println!(
-            "{threads} engines on {threads} threads: {rate:.2} times the {what} of one, by the clock on the wall"
+            "{threads} engines on {threads} threads: {median:.2} times the {what} of one, by the clock on the wall ({least:.2} to {most:.2}; {ROUNDS} rounds in turn, median)"
         );
-        reached &= rate >= RATE_GOAL * threads as f64;
+        reached &= !is_goal || median >= RATE_GOAL * threads as f64;
     }
     reached
 }
