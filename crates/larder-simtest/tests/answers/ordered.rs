@@ -26,6 +26,15 @@ fn by_seed(seed: u64) -> World {
     world
 }
 
+/// An ordered volume under `wb`, and a cleaner that begins with the next tick.
+fn impatient() -> Plan {
+    let mut plan = plan(8);
+    (plan.tenants[0].quota, plan.tenants[0].policy) = (800, WritePolicy::WriteBack);
+    plan.tenants[0].dirty = DirtyLimits { rest: 90, max: 95, age: 1 };
+    plan.disks[0].ordered = true;
+    Plan { holds_back: true, ..plan }
+}
+
 fn write(world: &mut World, block: u64) {
     world.submit(ask::write(VOLUME, block * BLOCK, BLOCK));
     world.settle();
@@ -219,11 +228,7 @@ fn what_has_overtaken_a_flushed_block_is_durable_before_anything_newer() {
 fn a_lost_version_keeps_its_slot_while_its_run_is_under_way() {
     let mut runs = 0;
     for seed in 0..20 {
-        let mut plan = plan(8);
-        (plan.tenants[0].quota, plan.tenants[0].policy) = (800, WritePolicy::WriteBack);
-        plan.tenants[0].dirty = DirtyLimits { rest: 90, max: 95, age: 1 };
-        plan.disks[0].ordered = true;
-        let mut world = World::new(Plan { seed, holds_back: true, ..plan });
+        let mut world = World::new(Plan { seed, ..impatient() });
         world.settle();
         let read = |op: &DeviceOp| op.target == Target::Cache && matches!(op.kind, OpKind::Read { .. });
         let ask_two = |world: &mut World| {
@@ -264,11 +269,7 @@ fn a_lost_version_keeps_its_slot_while_its_run_is_under_way() {
 /// A guest finds that a block's data is lost, and the cleaner cannot even read it: the version is in no epoch's way, and in no later version's.
 #[test]
 fn what_a_guest_has_found_lost_is_lost_to_the_cleaner() {
-    let mut plan = plan(8);
-    (plan.tenants[0].quota, plan.tenants[0].policy) = (800, WritePolicy::WriteBack);
-    plan.tenants[0].dirty = DirtyLimits { rest: 90, max: 95, age: 1 };
-    plan.disks[0].ordered = true;
-    let mut world = World::new(Plan { holds_back: true, ..plan });
+    let mut world = World::new(impatient());
     world.settle();
     write(&mut world, 0);
     flush(&mut world);
@@ -293,11 +294,7 @@ fn what_a_guest_has_found_lost_is_lost_to_the_cleaner() {
 
 /// An ordered volume with two blocks written in each of three epochs, and a cleaner that begins with the next tick.
 fn three_epochs() -> World {
-    let mut plan = plan(8);
-    (plan.tenants[0].quota, plan.tenants[0].policy) = (800, WritePolicy::WriteBack);
-    plan.tenants[0].dirty = DirtyLimits { rest: 90, max: 95, age: 1 };
-    plan.disks[0].ordered = true;
-    let mut world = World::new(Plan { holds_back: true, ..plan });
+    let mut world = World::new(impatient());
     world.settle();
     world.excuse_cache();
     for _ in 0..3 {
