@@ -53,12 +53,12 @@ impl World {
             .iter()
             .any(|finding| matches!(finding, Finding::RecordLost { dirty: true, .. }));
         // Without volumes nobody can tell whether the last commit's data are there: what it called clean is so.
-        let is_strange =
+        let lacks_volumes =
             |finding: &Finding| matches!(finding, Finding::VolumeTable { other_is_good: false, .. });
-        let strange = repaired.findings.iter().any(is_strange);
+        let lacks_volumes = repaired.findings.iter().any(lacks_volumes);
         let is_clean = |&(block, slot): &(BlockId, u32)| match found.slot(slot) {
             SlotState::Used(contents) | SlotState::Dropped(contents) => {
-                strange && contents.block == block && !contents.dirty
+                lacks_volumes && contents.block == block && !contents.dirty
             }
             SlotState::Free | SlotState::Unknown => false,
         };

@@ -4,9 +4,8 @@
 //! state that is not older. All of its clean blocks are dropped, since guests have written past them; all that is dirty on it stays.
 
 use super::World;
-use larder_engine::format::{
-    BlockId, Finding, Lost, MediumMut, Recovered, Severity, Superblock, recover_after, repair_after,
-};
+use super::start::is_lossy;
+use larder_engine::format::{BlockId, Lost, MediumMut, Recovered, Superblock, recover_after, repair_after};
 use larder_engine::{DeviceOp, Resumed, SECTOR_BYTES, SessionMark, Target, VolumeId};
 use std::collections::BTreeSet;
 
@@ -240,10 +239,7 @@ impl World {
             // A later one is of a repair.
             false => superblock.session < loss.mark.session,
         };
-        let worse = |finding: &&Finding| {
-            !matches!(finding, Finding::NeedsCheck) && finding.severity() == Severity::Dirty
-        };
-        superblock.uuid == loss.mark.uuid && !is_older && !recovered.findings().iter().any(|f| worse(&f))
+        superblock.uuid == loss.mark.uuid && !is_older && !is_lossy(recovered)
     }
 
     /// The volumes that are not served.
