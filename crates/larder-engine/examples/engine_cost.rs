@@ -21,24 +21,11 @@ use larder_engine::format::{
     Layout, Medium, MediumError, MediumMut, Superblock, Uuid, Volume, format, recover,
 };
 use larder_engine::{
-    Action, DeviceOp, DirtyLimits, Engine, EngineConfig, FreePool, OpKind, Request, RequestId, RequestKind,
+    Action, DeviceOp, DirtyLimits, Engine, EngineConfig, FreeSlots, OpKind, Request, RequestId, RequestKind,
     Target, TenantId, VolumeId, WritePolicy,
 };
 
 const BLOCK: u64 = 4096;
-
-/// Free slots, in order.
-struct Slots(Vec<u32>);
-
-impl FreePool for Slots {
-    fn take(&mut self, count: usize, into: &mut Vec<u32>) -> bool {
-        into.extend(self.0.drain(self.0.len() - count.min(self.0.len())..));
-        !self.0.is_empty()
-    }
-    fn give(&mut self, slots: &mut Vec<u32>) {
-        self.0.append(slots);
-    }
-}
 
 /// The cache device's metadata, in memory: its data is never looked at.
 struct Disk {
@@ -85,7 +72,7 @@ impl Bench {
         let bytes = u64::from(slots) * BLOCK;
         let quota = slots - slots / 32;
         let mut bench = Self {
-            engine: Engine::new(config, Box::new(Slots((0..slots).rev().collect()))),
+            engine: Engine::new(config, Box::new((0..slots).collect::<FreeSlots>())),
             sums: vec![7; 256],
             metadata: 0,
             data: 0,
@@ -124,6 +111,14 @@ impl Bench {
                 _ => {}
             }
         }
+    }
+
+    /// Bytes for a block, when as many are cached as may be. (With fewer each slot is used some time, too: it takes as much, for fewer blocks.)
+    fn memory_when_full(&mut self, slots: u32) -> f64 {
+        for block in (0..u64::from(slots)).step_by(256) {
+            self.ask(RequestKind::Read, block, 256.min(u64::from(slots) - block));
+        }
+        self.engine.memory_bytes() as f64 / f64::from(self.engine.occupied(TenantId(0)))
     }
 
     fn ask(&mut self, kind: RequestKind, block: u64, blocks: u64) {
@@ -270,7 +265,6 @@ fn measure(slots: u32, cache: Cache, report: bool, Together { barrier, clock }: 
     for block in (0..blocks).step_by(256) {
         bench.ask(RequestKind::Read, block, 256.min(blocks - block));
     }
-    let held = bench.engine.occupied(TenantId(0));
     let requests = 4_000_000;
     let mut time = |kind, flush_every| {
         barrier.wait();
@@ -279,15 +273,14 @@ fn measure(slots: u32, cache: Cache, report: bool, Together { barrier, clock }: 
     let read = time(RequestKind::Read, 0);
     let write = time(RequestKind::Write, 0);
     (bench.metadata, bench.data) = (0, 0);
-    let memory = |bench: &Bench| bench.engine.memory_bytes() as f64 / f64::from(held);
     if !report {
         barrier.wait();
-        let access = Some(self::memory(slots, clock));
-        return Found { read, write, memory: memory(&bench), access };
+        let access = Some(memory(slots, clock));
+        return Found { read, write, memory: bench.memory_when_full(slots), access };
     }
     let flushed = self::time(&mut bench, clock, RequestKind::Write, blocks, requests, 32);
-    let (memory, share) =
-        (memory(&bench), 100.0 * bench.metadata as f64 / (bench.metadata + bench.data).max(1) as f64);
+    let share = 100.0 * bench.metadata as f64 / (bench.metadata + bench.data).max(1) as f64;
+    let memory = bench.memory_when_full(slots);
     println!(
         "{} {:9} read hit {read}  write hit {write}  with a flush every 32 {flushed}  metadata {share:4.2} % of SSD writes  {memory:4.1} bytes a block",
         policy.as_str(),

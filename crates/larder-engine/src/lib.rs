@@ -42,6 +42,7 @@ mod fill;
 mod flush;
 mod forget;
 pub mod format;
+mod free_slots;
 mod lending;
 mod locks;
 mod merge;
@@ -73,6 +74,7 @@ pub use doors::OfferedBlocks;
 #[cfg(feature = "planted")]
 pub use durable::recover_planted;
 pub use durable::{GrowError, JoinError, OpenError, Planted, Sums};
+pub use free_slots::FreeSlots;
 pub use larder_policy::doors::{KINDS, Kind, SHAPES, Shares};
 pub use larder_policy::spec::CachingSpec;
 pub use larder_policy::watermarks::Watermarks;

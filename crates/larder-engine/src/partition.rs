@@ -420,7 +420,7 @@ impl Engine {
         }
         let slot = self.store.remove(entry);
         if state != State::Ghost && self.may_reuse(key, slot) {
-            self.free_slots.push(slot);
+            self.free_slot(slot);
         }
     }
 
@@ -494,7 +494,7 @@ impl Engine {
             false => self.store.remove(out.handle),
         };
         if self.may_reuse(key, slot) {
-            self.free_slots.push(slot);
+            self.free_slot(slot);
         }
         true
     }
@@ -579,12 +579,25 @@ impl Engine {
     }
 
     fn give_surplus(&mut self) {
-        let keep = self.room() + if self.durable.is_some() { TAKE } else { 0 };
+        let keep = if self.durable.is_some() { TAKE } else { self.room() };
         if self.free_slots.len() > keep {
-            let mut surplus = self.free_slots.split_off(keep);
-            self.pool.give(&mut surplus);
-            self.pool_is_dry = false;
+            let surplus = self.free_slots.split_off(keep);
+            self.give_to_pool(surplus);
         }
+    }
+
+    /// A slot is free again. Of a cache that is kept it goes to the pool, as those do that a round of the journal frees.
+    pub(crate) fn free_slot(&mut self, slot: u32) {
+        match self.durable {
+            Some(_) => self.give_to_pool(vec![slot]),
+            None => self.free_slots.push(slot),
+        }
+    }
+
+    /// These slots are free: they are handed out again when it is their turn, which makes runs ([`crate::FreeSlots`]).
+    pub(crate) fn give_to_pool(&mut self, mut slots: Vec<u32>) {
+        self.pool_is_dry &= slots.is_empty();
+        self.pool.give(&mut slots);
     }
 }
 

@@ -154,7 +154,7 @@ impl Engine {
             Some(entry) => self.remove_entry(entry),
             None => {
                 if self.may_reuse(key, slot) {
-                    self.free_slots.push(slot);
+                    self.free_slot(slot);
                 }
             }
         }

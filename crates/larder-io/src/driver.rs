@@ -324,6 +324,12 @@ impl Driver {
                 Some(Device::File(file)) => file.completed(operation, result, lane),
                 _ => None,
             },
+            Operation::Run { device, run } => {
+                if let Some(Device::File(file)) = self.devices.get_mut(device) {
+                    file.completed_run(run, result, lane, &mut self.ended);
+                }
+                None
+            }
             Operation::NbdSend { device, socket, batch } => {
                 lane.end(socket);
                 self.nbd(lane, device, |nbd, lane, ended| nbd.sent(batch, result, lane, ended));

@@ -84,7 +84,7 @@ mod tests {
         assert_eq!((lane.commands, lane.in_flight()), (1, 0), "a ring that ends does not wait for it");
         assert!(lane.detach(device).is_none(), "it is still at work");
         let mut ended = Vec::new();
-        lane.ring.enter(Some(Duration::from_secs(10))).unwrap();
+        lane.enter(Some(Duration::from_secs(10))).unwrap();
         lane.ring.collect(&mut ended, 8);
         let operation = lane.finish(ended[0].key).unwrap();
         assert!(matches!(operation, Operation::Command { token: 7, .. }), "{operation:?}");

@@ -179,7 +179,7 @@ impl PlainDisk {
             ended.extend(file.continue_inline());
         }
         let may_sleep = ended.is_empty() && !matches!(device, Device::File(file) if file.has_inline_work());
-        lane.ring.enter(sleep.filter(|_| may_sleep).map(|sleep| sleep.min(SLEEP_MAX)))?;
+        lane.enter(sleep.filter(|_| may_sleep).map(|sleep| sleep.min(SLEEP_MAX)))?;
         self.collect();
         Ok(())
     }
@@ -217,6 +217,9 @@ impl Inner {
             (Operation::File { operation, .. }, Device::File(file)) => {
                 ended.extend(file.completed(operation, result, lane));
             }
+            (Operation::Run { run, .. }, Device::File(file)) => {
+                file.completed_run(run, result, lane, ended);
+            }
             (Operation::NbdSend { socket, batch, .. }, Device::Nbd(nbd)) => {
                 lane.end(socket);
                 nbd.sent(batch, result, lane, ended);
@@ -249,11 +252,11 @@ impl Drop for PlainDisk {
             nbd.farewell(lane);
         }
         // The farewell goes out before the socket is shut. Where this fails, so does the loop below, and the memory stays.
-        let _ = lane.ring.enter(None);
+        let _ = lane.enter(None);
         lane.close_all();
         let until = Instant::now() + CLOSING_MAX;
         while self.inner.lane.in_flight() > 0 && Instant::now() < until {
-            if self.inner.lane.ring.enter(Some(SLEEP_MAX)).is_err() {
+            if self.inner.lane.enter(Some(SLEEP_MAX)).is_err() {
                 break;
             }
             self.collect();

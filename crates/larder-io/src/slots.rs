@@ -1,25 +1,13 @@
 //! The free pool of the cache device's slots that all reactors of a host share.
 
-use larder_engine::FreePool;
 use larder_engine::format::{Recovered, SlotState};
-use std::collections::VecDeque;
-use std::ops::Range;
+use larder_engine::{FreePool, FreeSlots};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Free slots as ascending runs, handed out lowest first. Clones share one pool; engines take and give in batches, so the lock
-/// is rarely wanted.
+/// Free slots, handed out in the order of their places ([`FreeSlots`]). Clones share one pool; engines take and give in batches, so the lock is rarely
+/// wanted.
 #[derive(Clone, Debug)]
-pub struct SharedPool {
-    free: Arc<Mutex<Free>>,
-}
-
-#[derive(Debug, Default)]
-struct Free {
-    /// Never handed out yet, as runs that rise.
-    fresh: VecDeque<Range<u32>>,
-    /// Came back.
-    returned: Vec<u32>,
-}
+pub struct SharedPool(Arc<Mutex<FreeSlots>>);
 
 impl SharedPool {
     /// A pool of the slots `0..blocks`.
@@ -33,73 +21,34 @@ impl SharedPool {
         Self::of(recovered.slots().filter_map(is_free))
     }
 
-    /// A pool of these slots, which rise.
     fn of(slots: impl Iterator<Item = u32>) -> Self {
-        let mut fresh: VecDeque<Range<u32>> = VecDeque::new();
-        for slot in slots {
-            match fresh.back_mut() {
-                Some(run) if run.end == slot => run.end += 1,
-                _ => fresh.push_back(slot..slot + 1),
-            }
-        }
-        Self { free: Arc::new(Mutex::new(Free { fresh, returned: Vec::new() })) }
+        Self(Arc::new(Mutex::new(slots.collect())))
     }
 
     /// Slots in the pool.
     pub fn free_blocks(&self) -> u32 {
-        let free = self.lock();
-        free.fresh.iter().map(|run| run.end - run.start).sum::<u32>() + free.returned.len() as u32
+        self.lock().len()
     }
 
-    /// The pool's contents are whole between statements, so a panic elsewhere does not spoil them.
-    fn lock(&self) -> MutexGuard<'_, Free> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A slot that is given back twice is refused before anything changes, so a panic leaves the pool whole.
+    fn lock(&self) -> MutexGuard<'_, FreeSlots> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl FreePool for SharedPool {
-    /// Slots that came back are used first: the device has written them before, and a file need not grow.
     fn take(&mut self, count: usize, into: &mut Vec<u32>) -> bool {
-        let mut free = self.lock();
-        let reused = count.min(free.returned.len());
-        let keep = free.returned.len() - reused;
-        into.extend(free.returned.drain(keep..));
-        let mut wanted = u32::try_from(count - reused).unwrap_or(u32::MAX);
-        while wanted > 0
-            && let Some(run) = free.fresh.front_mut()
-        {
-            let taken = wanted.min(run.end - run.start);
-            into.extend(run.start..run.start + taken);
-            run.start += taken;
-            wanted -= taken;
-            if run.start == run.end {
-                free.fresh.pop_front();
-            }
-        }
-        !free.returned.is_empty() || !free.fresh.is_empty()
+        self.lock().take(count, into)
     }
 
     fn give(&mut self, slots: &mut Vec<u32>) {
-        self.lock().returned.append(slots);
+        self.lock().give(slots);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slots_that_are_in_use_are_never_handed_out() {
-        let mut pool = SharedPool::of([1, 2, 3, 7, 9, 10].into_iter());
-        let (mut first, mut rest) = (Vec::new(), Vec::new());
-        pool.take(4, &mut first);
-        assert_eq!((&first[..], pool.free_blocks()), (&[1, 2, 3, 7][..], 2));
-        pool.take(100, &mut rest);
-        assert_eq!((&rest[..], pool.free_blocks()), (&[9, 10][..], 0));
-        pool.give(&mut first);
-        pool.take(2, &mut rest);
-        assert_eq!((&rest[2..], pool.free_blocks()), (&[3, 7][..], 2));
-    }
 
     #[test]
     fn slots_are_handed_out_once_and_come_back() {

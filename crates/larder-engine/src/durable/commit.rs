@@ -229,7 +229,7 @@ impl Engine {
     fn note_outcome(&mut self, outcome: Outcome) {
         let Outcome { freed, marked } = outcome;
         self.trim_due |= !freed.is_empty();
-        self.free_slots.extend(freed);
+        self.give_to_pool(freed);
         self.look_for_slots();
         self.resume(marked);
         self.open_gate();

@@ -47,7 +47,7 @@ impl Engine {
         if let Some(epoch) = epoch {
             durable.versions.add(slot, block.volume, epoch);
         }
-        self.free_slots.extend(free);
+        free.into_iter().for_each(|slot| self.free_slot(slot));
     }
 
     /// A request is to be told of its end when all that was written before is durable.

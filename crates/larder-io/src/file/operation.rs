@@ -80,6 +80,15 @@ impl FileOperation {
         Self { offset: command.offset, left: command.len, step, retries: 0, command }
     }
 
+    /// Its memory, if it is a write that has not begun, with nothing else to be done.
+    #[inline]
+    pub fn plain_write(&self) -> Option<libc::iovec> {
+        let Place::One(start) = self.command.memory else { return None };
+        let is_whole = self.left == self.command.len && self.retries == 0;
+        let is_plain = self.step == Step::Write && !self.command.fua && is_whole;
+        is_plain.then(|| libc::iovec { iov_base: start.cast(), iov_len: self.left as usize })
+    }
+
     /// The next call as an entry for the ring, without key.
     pub fn entry(&self, fd: types::Fd) -> Entry {
         let memory = self.memory();

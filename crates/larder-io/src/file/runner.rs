@@ -2,10 +2,10 @@
 //! memory.
 
 use super::operation::{Failure, Lacks, Progress};
-use super::{FileDevice, FileOperation};
+use super::{FileDevice, FileOperation, WriteRun};
 use crate::command::{Command, CommandKind, Ended};
 use crate::error_log::ErrorLog;
-use crate::lane::{Lane, Operation};
+use crate::lane::Lane;
 use crate::ring::FileRef;
 use larder_engine::IoError;
 use std::collections::VecDeque;
@@ -49,15 +49,22 @@ impl FileRunner {
     pub fn start(&mut self, command: Command, lane: &mut Lane) -> Option<Ended> {
         let operation = FileOperation::new(command, self.lacks);
         if self.device.inline {
-            self.call(operation)
-        } else if self.in_flight < IN_FLIGHT_MAX {
-            self.in_flight += 1;
-            self.send(operation, lane);
-            None
-        } else {
-            self.waiting.push_back(operation);
-            None
+            return self.call(operation);
         }
+        let operation = match lane.add_to_run(self.index, operation) {
+            Ok(()) => return None,
+            Err(operation) => operation,
+        };
+        if self.in_flight == IN_FLIGHT_MAX {
+            self.waiting.push_back(operation);
+            return None;
+        }
+        self.in_flight += 1;
+        match WriteRun::new(operation) {
+            Ok(run) => lane.begin_run(self.index, self.file, run),
+            Err(operation) => self.send(operation, lane),
+        }
+        None
     }
 
     /// Inline devices: go on with an operation that takes several calls, one call per turn of the loop.
@@ -87,6 +94,23 @@ impl FileRunner {
         }
     }
 
+    /// The ring finished the call of a run.
+    pub fn completed_run(
+        &mut self,
+        run: WriteRun,
+        result: i32,
+        lane: &mut Lane,
+        ended: &mut impl Extend<Ended>,
+    ) {
+        self.in_flight -= 1;
+        if run.is_done(result) {
+            ended.extend(run.into_writes().into_iter().map(|write| self.ended(write.command, Ok(()))));
+        } else {
+            self.waiting.extend(run.into_writes());
+        }
+        self.send_waiting(lane);
+    }
+
     fn call(&mut self, mut operation: FileOperation) -> Option<Ended> {
         // SAFETY: the command's memory is held by its ticket.
         let result = unsafe { operation.call(self.device.file.as_raw_fd()) };
@@ -100,7 +124,7 @@ impl FileRunner {
     }
 
     fn send_waiting(&mut self, lane: &mut Lane) {
-        if self.in_flight < IN_FLIGHT_MAX
+        while self.in_flight < IN_FLIGHT_MAX
             && let Some(operation) = self.waiting.pop_front()
         {
             self.in_flight += 1;
@@ -109,14 +133,7 @@ impl FileRunner {
     }
 
     fn send(&mut self, operation: FileOperation, lane: &mut Lane) {
-        let operation = Operation::File { device: self.index, operation };
-        // SAFETY: the command's memory is held by its ticket, which is released when the command has ended.
-        unsafe {
-            lane.start(self.file, operation, |operation, fd| match operation {
-                Operation::File { operation, .. } => operation.entry(fd),
-                _ => io_uring::opcode::Nop::new().build(),
-            });
-        }
+        lane.start_on_file(self.index, self.file, operation);
     }
 
     fn ended(&mut self, command: Command, result: Result<(), Failure>) -> Ended {
@@ -148,6 +165,7 @@ mod tests {
     use super::*;
     use crate::Buffer;
     use crate::command::test_command;
+    use crate::lane::Operation;
     use crate::loan::Place;
     use std::path::Path;
     use std::time::Duration;
@@ -162,9 +180,36 @@ mod tests {
         fn new(directory: &str) -> Self {
             let file = tempfile::NamedTempFile::new_in(Path::new(directory)).unwrap();
             file.as_file().set_len(1 << 20).unwrap();
+            let device = FileDevice::open_backing(file.path()).unwrap();
+            Self::of(file, device)
+        }
+
+        fn of(file: tempfile::NamedTempFile, device: FileDevice) -> Self {
             let mut lane = Lane::new().unwrap();
-            let runner = FileRunner::new(FileDevice::open_backing(file.path()).unwrap(), 0, &mut lane);
+            let runner = FileRunner::new(device, 0, &mut lane);
             Self { lane, runner, file }
+        }
+
+        /// Start one for each of these: the buffer's block of that number, at that block of the file.
+        fn start_blocks(&mut self, kind: CommandKind, buffer: &mut Buffer, blocks: &[(usize, u64)]) {
+            for &(from, to) in blocks {
+                let memory = Place::One(buffer.as_raw().wrapping_add(from * 4096));
+                let command = Command { memory, ..test_command(kind, to * 4096, 4096) };
+                assert!(self.runner.start(command, &mut self.lane).is_none());
+            }
+        }
+
+        /// Let the kernel make the calls of what was started: what they were, and what they returned.
+        fn calls(&mut self) -> Vec<(Operation, i32)> {
+            let (mut done, mut calls) = (Vec::new(), Vec::new());
+            let count = self.lane.in_flight();
+            while calls.len() < count {
+                self.lane.enter(Some(Duration::from_secs(10))).unwrap();
+                self.lane.ring.collect(&mut done, 8);
+                let ended = done.drain(..).map(|done| (self.lane.finish(done.key).unwrap(), done.result));
+                calls.extend(ended);
+            }
+            calls
         }
 
         fn finish(&mut self) -> Ended {
@@ -174,19 +219,31 @@ mod tests {
                     return ended;
                 }
                 if self.lane.in_flight() > 0 {
-                    self.lane.ring.enter(Some(Duration::from_secs(10))).unwrap();
+                    self.lane.enter(Some(Duration::from_secs(10))).unwrap();
                     self.lane.ring.collect(&mut done, 1);
                 }
                 for completion in done.drain(..) {
-                    let Some(Operation::File { operation, .. }) = self.lane.finish(completion.key) else {
-                        continue;
-                    };
-                    if let Some(ended) = self.runner.completed(operation, completion.result, &mut self.lane) {
+                    let Some(operation) = self.lane.finish(completion.key) else { continue };
+                    if let Some(ended) = self.completed(operation, completion.result).pop() {
                         return ended;
                     }
                 }
             }
             panic!("the operation did not end");
+        }
+
+        fn completed(&mut self, operation: Operation, result: i32) -> Vec<Ended> {
+            let mut ended = Vec::new();
+            match operation {
+                Operation::File { operation, .. } => {
+                    ended.extend(self.runner.completed(operation, result, &mut self.lane));
+                }
+                Operation::Run { run, .. } => {
+                    self.runner.completed_run(run, result, &mut self.lane, &mut ended);
+                }
+                _ => panic!("not a file's"),
+            }
+            ended
         }
 
         fn run(
@@ -254,6 +311,83 @@ mod tests {
             let mut buffer = stamped(8192);
             assert_eq!(rig.run(CommandKind::Read, 4096, &mut buffer, false), Err(IoError::Io), "{directory}");
         }
+    }
+
+    #[test]
+    fn neighbours_are_written_by_one_call() {
+        let mut rig = Rig::new(".");
+        let mut written = stamped(5 * 4096);
+        // The other way round in memory; then what is not behind the last one, and what is no write.
+        rig.start_blocks(CommandKind::Write, &mut written, &[(2, 7), (1, 8), (0, 9), (3, 11), (4, 12)]);
+        let mut read = Buffer::alloc(4096).unwrap();
+        rig.start_blocks(CommandKind::Read, &mut read, &[(0, 13)]);
+        assert_eq!((rig.runner.in_flight, rig.lane.in_flight()), (3, 3));
+        let calls = rig.calls();
+        let bytes: Vec<_> = calls.iter().map(|&(_, result)| result).collect();
+        assert_eq!((bytes.iter().sum::<i32>(), bytes.iter().max()), (6 * 4096, Some(&(3 * 4096))));
+        let ended: Vec<_> =
+            calls.into_iter().flat_map(|(call, result)| rig.completed(call, result)).collect();
+        assert!(ended.len() == 6 && ended.iter().all(|ended| ended.result.is_ok()));
+        assert_eq!((rig.runner.in_flight, rig.lane.in_flight()), (0, 0));
+        let there = std::fs::read(rig.file.path()).unwrap();
+        for (from, to) in [(2, 7), (1, 8), (0, 9), (3, 11), (4, 12)].map(|(f, t)| (f * 4096, t * 4096)) {
+            assert_eq!(there[to..to + 4096], written[from..from + 4096]);
+        }
+    }
+
+    #[test]
+    fn no_run_is_longer_than_disks_take_and_none_holds_what_has_to_be_durable() {
+        let mut rig = Rig::new(".");
+        let mut buffer = stamped(1 << 20);
+        let blocks: Vec<_> = (0..130).map(|block| (block, block as u64)).collect();
+        rig.start_blocks(CommandKind::Write, &mut buffer, &blocks);
+        assert_eq!(rig.runner.in_flight, 3, "64, 64, 2");
+        let whole = Command {
+            memory: Place::One(buffer.as_raw()),
+            ..test_command(CommandKind::Write, 130 * 4096, 256 << 10)
+        };
+        let durable = Command {
+            memory: Place::One(buffer.as_raw()),
+            fua: true,
+            ..test_command(CommandKind::Write, 194 * 4096, 4096)
+        };
+        for command in [whole, durable] {
+            rig.runner.start(command, &mut rig.lane);
+        }
+        assert_eq!(rig.runner.in_flight, 5);
+        let calls = rig.calls();
+        let ended: usize = calls.into_iter().map(|(call, result)| rig.completed(call, result).len()).sum();
+        assert_eq!((ended, rig.runner.in_flight), (132, 0));
+    }
+
+    #[test]
+    fn a_run_that_was_not_done_is_done_one_by_one() {
+        for result in [4096 + 512, 0, -libc::EIO] {
+            let mut rig = Rig::new(".");
+            let mut written = stamped(3 * 4096);
+            rig.start_blocks(CommandKind::Write, &mut written, &[(0, 0), (1, 1), (2, 2)]);
+            let [(call, _)] = rig.calls().try_into().unwrap();
+            rig.file.as_file().set_len(0).unwrap();
+            assert!(rig.completed(call, result).is_empty(), "each is asked for by itself");
+            assert_eq!((rig.runner.in_flight, rig.lane.in_flight()), (3, 3));
+            (0..3).for_each(|_| rig.finish().result.unwrap());
+            assert_eq!(std::fs::read(rig.file.path()).unwrap(), written[..], "{result}");
+        }
+    }
+
+    #[test]
+    fn of_a_run_that_cannot_be_done_each_write_has_its_own_error() {
+        let file = Rig::new(".").file;
+        let device = FileDevice::open_to_read(file.path()).unwrap();
+        let mut rig = Rig::of(file, device);
+        let mut written = stamped(2 * 4096);
+        rig.start_blocks(CommandKind::Write, &mut written, &[(0, 0), (1, 1)]);
+        let [(call, result)] = rig.calls().try_into().unwrap();
+        assert!(result < 0 && rig.completed(call, result).is_empty());
+        let ended: Vec<_> =
+            rig.calls().into_iter().flat_map(|(call, result)| rig.completed(call, result)).collect();
+        assert!(ended.len() == 2 && ended.iter().all(|ended| ended.result == Err(IoError::Io)));
+        assert_eq!((rig.runner.in_flight, rig.lane.in_flight()), (0, 0));
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Bench {
     fn turn(&mut self) {
         let Self { lane, runner, ended, now_ns, .. } = self;
         runner.poll(*now_ns, lane, ended);
-        lane.ring.enter(Some(Duration::from_millis(5))).unwrap();
+        lane.enter(Some(Duration::from_millis(5))).unwrap();
         let mut completions = Vec::new();
         lane.ring.collect(&mut completions, 64);
         for completion in completions {

@@ -284,8 +284,8 @@ impl<F: Frontend> Reactor<F> {
     }
 
     fn enter_if_useful(&mut self) -> std::io::Result<()> {
-        let ring = &mut self.cx.lane.ring;
-        if ring.has_submissions() || ring.has_completions() { ring.enter(None) } else { Ok(()) }
+        let lane = &mut self.cx.lane;
+        if lane.has_submissions() || lane.ring.has_completions() { lane.enter(None) } else { Ok(()) }
     }
 
     /// Submit, then look for completions and mail for as long as that has lately paid. True where something came.
@@ -336,7 +336,7 @@ impl<F: Frontend> Reactor<F> {
         let operations = self.cx.driver.engine.in_flight();
         // What does not answer wakes nobody.
         let timeout = if operations > 0 { timeout.min(until(self.next_look)) } else { timeout };
-        let result = self.cx.lane.ring.enter(Some(timeout));
+        let result = self.cx.lane.enter(Some(timeout));
         self.inbox.waker().awake();
         self.spins.of(operations).slept(began.elapsed());
         result

@@ -88,7 +88,7 @@ impl<F: Frontend> Reactor<F> {
         let crate::Context { lane, driver, .. } = &mut *self.cx;
         driver.close_backings(lane);
         // Farewells go out before the sockets are shut. Where this fails, so will the next turn, and that is reported.
-        let _ = lane.ring.enter(None);
+        let _ = lane.enter(None);
         lane.close_all();
         self.inbox.waker().ring_bell();
     }

@@ -1,0 +1,71 @@
+//! Writes that lie one behind the other on a file, made by one call.
+//!
+//! Slots are handed out in the order of their places ([`larder_engine::FreeSlots`]), so what several requests write in one turn of the reactor often is such a run. (Random
+//! writes to a cache of which a third is free: some two in a run, and an eighth less processor time for each.) Where a run fails or ends early, each of its writes
+//! is made again by itself: so each has its own error.
+
+use super::FileOperation;
+use io_uring::squeue::Entry;
+use io_uring::{opcode, types};
+
+/// Bytes of a run: what disks take at once.
+const BYTES_MAX: u64 = 256 << 10;
+/// Writes of a run.
+const WRITES_MAX: usize = 64;
+
+/// Writes that have not begun.
+#[derive(Debug)]
+pub(crate) struct WriteRun {
+    writes: Vec<FileOperation>,
+    /// Where the data is, for the kernel.
+    pieces: Vec<libc::iovec>,
+    start: u64,
+    bytes: u64,
+}
+
+impl WriteRun {
+    /// A run of one, if it can be one of several.
+    #[inline]
+    pub fn new(first: FileOperation) -> Result<Self, FileOperation> {
+        let Some(piece) = first.plain_write() else { return Err(first) };
+        let (start, bytes) = (first.command.offset, first.command.len);
+        Ok(Self { writes: vec![first], pieces: vec![piece], start, bytes })
+    }
+
+    /// Add a write that comes behind the last one; else it comes back.
+    #[inline]
+    pub fn add(&mut self, next: FileOperation) -> Result<(), FileOperation> {
+        let is_next = next.command.offset == self.start + self.bytes
+            && self.bytes + next.command.len <= BYTES_MAX
+            && self.writes.len() < WRITES_MAX;
+        match next.plain_write().filter(|_| is_next) {
+            Some(piece) => {
+                self.bytes += next.command.len;
+                self.pieces.push(piece);
+                self.writes.push(next);
+                Ok(())
+            }
+            None => Err(next),
+        }
+    }
+
+    /// The one write that it is, if it is one.
+    pub fn single(&mut self) -> Option<FileOperation> {
+        if self.writes.len() == 1 { self.writes.pop() } else { None }
+    }
+
+    /// The call as an entry for the ring, without key. It names memory of the run, which does not move with it.
+    pub fn entry(&self, fd: types::Fd) -> Entry {
+        opcode::Writev::new(fd, self.pieces.as_ptr(), self.pieces.len() as u32).offset(self.start).build()
+    }
+
+    /// True if all was written.
+    pub fn is_done(&self, result: i32) -> bool {
+        u64::try_from(result).is_ok_and(|bytes| bytes == self.bytes)
+    }
+
+    /// Its writes.
+    pub fn into_writes(self) -> Vec<FileOperation> {
+        self.writes
+    }
+}
