@@ -453,7 +453,9 @@ impl Engine {
             return cleaner.runs < 4;
         }
         if self.cleaner.idle || self.wants_order(volume) {
-            return cleaner.runs < 4;
+            // A guest that waits for this has nothing else to do.
+            let is_waited_for = self.order(volume).is_some_and(|order| order.is_waited_for());
+            return is_waited_for || cleaner.runs < 4;
         }
         self.above_rest(volume) && (cleaner.runs as usize) < self.runs_wanted(volume)
     }

@@ -142,6 +142,28 @@ fn flushes_wait_while_too_many_epochs_are_in_use() {
     world.drain();
 }
 
+/// The cleaner goes on quietly with what is old, and takes all the runs that a volume may have when a flush waits for it.
+#[test]
+fn the_cleaner_hurries_when_a_flush_waits_for_it() {
+    let to_backing =
+        |op: &DeviceOp| op.target == Target::Backing(VOLUME) && matches!(op.kind, OpKind::Write { .. });
+    let mut world = ordered(24, 800);
+    let mut runs = Vec::new();
+    for _ in 0..40 {
+        // No neighbours.
+        (0..12).for_each(|block| world.submit(ask::write(VOLUME, 2 * block * BLOCK, BLOCK)));
+        world.settle_but(to_backing);
+        world.submit(ask::flush(VOLUME));
+        world.settle_but(to_backing);
+        runs.push(world.host().pending().iter().filter(|pending| to_backing(&pending.op)).count());
+    }
+    runs.dedup();
+    assert_eq!(runs, [0, 4, 8]);
+    world.settle();
+    world.read_everything();
+    world.drain();
+}
+
 /// A partition that is all dirty slows its guest down; nothing passes by.
 #[test]
 fn writes_wait_for_room() {
