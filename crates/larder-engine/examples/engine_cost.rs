@@ -72,7 +72,7 @@ impl Bench {
         let bytes = u64::from(slots) * BLOCK;
         let quota = slots - slots / 32;
         let mut bench = Self {
-            engine: Engine::new(config, Box::new((0..slots).collect::<FreeSlots>())),
+            engine: Engine::new(config, Box::new(FreeSlots::below(slots))),
             sums: vec![7; 256],
             metadata: 0,
             data: 0,

@@ -106,10 +106,11 @@ impl Lane {
 
     #[inline]
     fn let_run_go(&mut self) {
-        let Some(Held { device, file, mut run }) = self.held.take() else { return };
-        if let Some(alone) = run.single() {
-            return self.start_on_file(device, file, alone);
-        }
+        let Some(Held { device, file, run }) = self.held.take() else { return };
+        let run = match run.into_single() {
+            Ok(alone) => return self.start_on_file(device, file, alone),
+            Err(run) => run,
+        };
         // SAFETY: the commands' memory is held by their tickets, which are released when they have ended; the run owns its list of pieces.
         unsafe {
             self.start(file, Operation::Run { device, run }, |operation, fd| match operation {

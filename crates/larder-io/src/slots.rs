@@ -12,17 +12,13 @@ pub struct SharedPool(Arc<Mutex<FreeSlots>>);
 impl SharedPool {
     /// A pool of the slots `0..blocks`.
     pub fn new(blocks: u32) -> Self {
-        Self::of(0..blocks)
+        Self(Arc::new(Mutex::new(FreeSlots::below(blocks))))
     }
 
     /// A pool of the slots in which a cache holds nothing. One of which nobody knows what it holds is not among them.
     pub fn of_recovered(recovered: &Recovered) -> Self {
         let is_free = |(slot, state)| (state == SlotState::Free).then_some(slot);
-        Self::of(recovered.slots().filter_map(is_free))
-    }
-
-    fn of(slots: impl Iterator<Item = u32>) -> Self {
-        Self(Arc::new(Mutex::new(slots.collect())))
+        Self(Arc::new(Mutex::new(recovered.slots().filter_map(is_free).collect())))
     }
 
     /// Slots in the pool.

@@ -104,7 +104,7 @@ impl FileRunner {
     ) {
         self.in_flight -= 1;
         if run.is_done(result) {
-            ended.extend(run.into_writes().into_iter().map(|write| self.ended(write.command, Ok(()))));
+            ended.extend(run.into_writes().map(|write| self.ended(write.command, Ok(()))));
         } else {
             self.waiting.extend(run.into_writes());
         }

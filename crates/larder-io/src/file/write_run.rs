@@ -16,10 +16,10 @@ const WRITES_MAX: usize = 64;
 /// Writes that have not begun.
 #[derive(Debug)]
 pub(crate) struct WriteRun {
-    writes: Vec<FileOperation>,
+    first: FileOperation,
+    rest: Vec<FileOperation>,
     /// Where the data is, for the kernel.
     pieces: Vec<libc::iovec>,
-    start: u64,
     bytes: u64,
 }
 
@@ -27,36 +27,37 @@ impl WriteRun {
     /// A run of one, if it can be one of several.
     #[inline]
     pub fn new(first: FileOperation) -> Result<Self, FileOperation> {
-        let Some(piece) = first.plain_write() else { return Err(first) };
-        let (start, bytes) = (first.command.offset, first.command.len);
-        Ok(Self { writes: vec![first], pieces: vec![piece], start, bytes })
+        match first.plain_write() {
+            Some(_) => Ok(Self { bytes: first.command.len, first, rest: Vec::new(), pieces: Vec::new() }),
+            None => Err(first),
+        }
     }
 
     /// Add a write that comes behind the last one; else it comes back.
     #[inline]
     pub fn add(&mut self, next: FileOperation) -> Result<(), FileOperation> {
-        let is_next = next.command.offset == self.start + self.bytes
+        let is_next = next.command.offset == self.first.command.offset + self.bytes
             && self.bytes + next.command.len <= BYTES_MAX
-            && self.writes.len() < WRITES_MAX;
-        match next.plain_write().filter(|_| is_next) {
-            Some(piece) => {
-                self.bytes += next.command.len;
-                self.pieces.push(piece);
-                self.writes.push(next);
-                Ok(())
-            }
-            None => Err(next),
+            && self.rest.len() + 1 < WRITES_MAX;
+        if !is_next || next.plain_write().is_none() {
+            return Err(next);
         }
+        self.bytes += next.command.len;
+        self.rest.push(next);
+        Ok(())
     }
 
     /// The one write that it is, if it is one.
-    pub fn single(&mut self) -> Option<FileOperation> {
-        if self.writes.len() == 1 { self.writes.pop() } else { None }
+    pub fn into_single(self) -> Result<FileOperation, Self> {
+        if self.rest.is_empty() { Ok(self.first) } else { Err(self) }
     }
 
     /// The call as an entry for the ring, without key. It names memory of the run, which does not move with it.
-    pub fn entry(&self, fd: types::Fd) -> Entry {
-        opcode::Writev::new(fd, self.pieces.as_ptr(), self.pieces.len() as u32).offset(self.start).build()
+    pub fn entry(&mut self, fd: types::Fd) -> Entry {
+        self.pieces.extend(self.first.plain_write());
+        self.pieces.extend(self.rest.iter().filter_map(FileOperation::plain_write));
+        let start = self.first.command.offset;
+        opcode::Writev::new(fd, self.pieces.as_ptr(), self.pieces.len() as u32).offset(start).build()
     }
 
     /// True if all was written.
@@ -65,7 +66,7 @@ impl WriteRun {
     }
 
     /// Its writes.
-    pub fn into_writes(self) -> Vec<FileOperation> {
-        self.writes
+    pub fn into_writes(self) -> impl Iterator<Item = FileOperation> {
+        std::iter::once(self.first).chain(self.rest)
     }
 }
