@@ -326,7 +326,7 @@ impl Driver {
             },
             Operation::Run { device, run } => {
                 if let Some(Device::File(file)) = self.devices.get_mut(device) {
-                    file.completed_run(run, result, lane, &mut self.ended);
+                    file.completed_run(*run, result, lane, &mut self.ended);
                 }
                 None
             }

@@ -17,7 +17,7 @@ pub(crate) enum Operation {
     /// On a file; its memory is held by the command's ticket.
     File { device: usize, operation: FileOperation },
     /// Several writes of one file.
-    Run { device: usize, run: WriteRun },
+    Run { device: usize, run: Box<WriteRun> },
     /// A frontend waits for a connection.
     Accept { socket: SocketId, token: u64 },
     /// A frontend receives.
@@ -107,10 +107,10 @@ impl Lane {
     #[inline]
     fn let_run_go(&mut self) {
         let Some(Held { device, file, run }) = self.held.take() else { return };
-        let run = match run.into_single() {
-            Ok(alone) => return self.start_on_file(device, file, alone),
-            Err(run) => run,
-        };
+        if run.is_single() {
+            return self.start_on_file(device, file, run.into_first());
+        }
+        let run = Box::new(run);
         // SAFETY: the commands' memory is held by their tickets, which are released when they have ended; the run owns its list of pieces.
         unsafe {
             self.start(file, Operation::Run { device, run }, |operation, fd| match operation {

@@ -218,7 +218,7 @@ impl Inner {
                 ended.extend(file.completed(operation, result, lane));
             }
             (Operation::Run { run, .. }, Device::File(file)) => {
-                file.completed_run(run, result, lane, ended);
+                file.completed_run(*run, result, lane, ended);
             }
             (Operation::NbdSend { socket, batch, .. }, Device::Nbd(nbd)) => {
                 lane.end(socket);

@@ -239,7 +239,7 @@ mod tests {
                     ended.extend(self.runner.completed(operation, result, &mut self.lane));
                 }
                 Operation::Run { run, .. } => {
-                    self.runner.completed_run(run, result, &mut self.lane, &mut ended);
+                    self.runner.completed_run(*run, result, &mut self.lane, &mut ended);
                 }
                 _ => panic!("not a file's"),
             }

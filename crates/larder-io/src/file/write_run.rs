@@ -47,9 +47,14 @@ impl WriteRun {
         Ok(())
     }
 
-    /// The one write that it is, if it is one.
-    pub fn into_single(self) -> Result<FileOperation, Self> {
-        if self.rest.is_empty() { Ok(self.first) } else { Err(self) }
+    /// True if it is one write.
+    pub fn is_single(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The first of its writes.
+    pub fn into_first(self) -> FileOperation {
+        self.first
     }
 
     /// The call as an entry for the ring, without key. It names memory of the run, which does not move with it.
