@@ -50,11 +50,6 @@ impl FreeSlots {
         self.count == 0
     }
 
-    /// Bytes that it takes.
-    pub fn memory_bytes(&self) -> usize {
-        self.levels.iter().map(|words| words.capacity() * size_of::<u64>()).sum()
-    }
-
     /// A slot is free now.
     ///
     /// # Panics

@@ -553,6 +553,10 @@ impl Engine {
             }
             self.free_ahead(home);
         }
+        if self.free_slots.is_empty() {
+            // What left may be free already.
+            self.take_from_pool(TAKE);
+        }
         let slot = self.free_slots.pop()?;
         self.note_entered(slot);
         Some(slot)
@@ -578,9 +582,10 @@ impl Engine {
             .sum()
     }
 
+    /// Slots for which there is no room here are for others. (A cache that is kept has no others.)
     fn give_surplus(&mut self) {
-        let keep = if self.durable.is_some() { TAKE } else { self.room() };
-        if self.free_slots.len() > keep {
+        let keep = self.room();
+        if self.durable.is_none() && self.free_slots.len() > keep {
             let surplus = self.free_slots.split_off(keep);
             self.give_to_pool(surplus);
         }

@@ -4,8 +4,8 @@ use larder_engine::format::{Recovered, SlotState};
 use larder_engine::{FreePool, FreeSlots};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Free slots, handed out in the order of their places ([`FreeSlots`]). Clones share one pool; engines take and give in batches, so the lock is rarely
-/// wanted.
+/// Free slots, handed out in the order of their places ([`FreeSlots`]). Clones share one pool. Engines that share it take and give in batches, so the lock is rarely
+/// wanted; that of a cache that is kept has it for itself.
 #[derive(Clone, Debug)]
 pub struct SharedPool(Arc<Mutex<FreeSlots>>);
 
@@ -26,7 +26,7 @@ impl SharedPool {
         self.lock().len()
     }
 
-    /// A slot that is given back twice is refused before anything changes, so a panic leaves the pool whole.
+    /// A panic (a slot that is given back twice) may lose slots, and gives out none twice.
     fn lock(&self) -> MutexGuard<'_, FreeSlots> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,6 +45,19 @@ impl FreePool for SharedPool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slots_in_use_are_handed_out_when_they_come_back() {
+        let mut pool = SharedPool(Arc::new(Mutex::new([1, 2, 3, 7, 9, 10].into_iter().collect())));
+        let (mut first, mut rest) = (Vec::new(), Vec::new());
+        pool.take(4, &mut first);
+        assert_eq!((&first[..], pool.free_blocks()), (&[1, 2, 3, 7][..], 2));
+        pool.take(100, &mut rest);
+        assert_eq!((&rest[..], pool.free_blocks()), (&[9, 10][..], 0));
+        pool.give(&mut first);
+        pool.take(2, &mut rest);
+        assert_eq!((&rest[2..], pool.free_blocks()), (&[1, 2][..], 2));
+    }
 
     #[test]
     fn slots_are_handed_out_once_and_come_back() {

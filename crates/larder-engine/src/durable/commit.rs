@@ -228,7 +228,6 @@ impl Engine {
 
     fn note_outcome(&mut self, outcome: Outcome) {
         let Outcome { freed, marked } = outcome;
-        self.trim_due |= !freed.is_empty();
         self.give_to_pool(freed);
         self.look_for_slots();
         self.resume(marked);

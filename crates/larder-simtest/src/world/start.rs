@@ -8,7 +8,7 @@ use larder_engine::format::{
     recover_after,
 };
 use larder_engine::{Engine, OpenError, Planted, TenantId};
-use larder_io::sim::{SharedSlots, SimDevice};
+use larder_io::sim::{Rng, SharedSlots, SimDevice};
 
 impl World {
     /// What is on the cache device now.
@@ -164,7 +164,13 @@ impl World {
             // So that they are wanted.
             free.truncate(8 + self.rng.below(40) as usize);
         }
-        SharedSlots::of(free, self.plan.shape.slots)
+        let pool = SharedSlots::of(free, self.plan.shape.slots);
+        // A few at a time in half of the histories: so one that came back too early is soon in use again.
+        let mut rng = Rng::new(self.plan.seed ^ 0x736c_6f74);
+        if rng.below(2) == 0 {
+            pool.set_take_max(1 + rng.below(4) as usize);
+        }
+        pool
     }
 
     /// An engine that goes on with the cache, if it can.
