@@ -26,8 +26,8 @@ use crate::loss::Loss;
 use crate::migration::Migrations;
 
 /// How long to wait for locks that somebody holds. The kernel closes the files of a daemon that was killed only after it
-/// has wound its rings down, which may be after its process is gone: a restart at once must not fail for that.
-const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+/// has wound its rings down, which may be after its process is gone, and on a busy host or a slow disk seconds later: a restart at once must not fail for that.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often to try.
 const LOCK_EVERY: Duration = Duration::from_millis(50);
