@@ -29,6 +29,9 @@ use crate::migration::Migrations;
 /// has wound its rings down, which may be after its process is gone, and on a busy host or a slow disk seconds later: a restart at once must not fail for that.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
+/// The same for a volume that comes while others are served: reloads wait for that.
+const LOCK_PATIENCE_RUNNING: Duration = Duration::from_secs(3);
+
 /// How often to try.
 const LOCK_EVERY: Duration = Duration::from_millis(50);
 
@@ -177,7 +180,7 @@ fn identity(path: &Path) -> Option<Identity> {
 pub(super) fn open_alone(volume: &VolumeConfig) -> Result<Backing, ServeError> {
     let backing = open_backing(volume)?;
     if let Backing::File(device) = &backing {
-        lock(volume, device, Instant::now() + LOCK_PATIENCE)?;
+        lock(volume, device, Instant::now() + LOCK_PATIENCE_RUNNING)?;
     }
     Ok(backing)
 }
