@@ -99,6 +99,7 @@ path = "{device.path}"
 size = "{CACHE_MIB}MiB"
 [control]
 socket = "{folder}/larder.sock"
+loss_file = "{folder}/loss.json"
 allocator = "static"
 [[tenant]]
 name = "bench"
