@@ -104,6 +104,7 @@ path = "{ssd.path}"
 size = "{CACHE_MIB - 8}MiB"
 [control]
 socket = "{folder}/control"
+loss_file = "{folder}/loss.json"
 allocator = "static"
 [[tenant]]
 name = "bench"
