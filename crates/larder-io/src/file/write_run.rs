@@ -1,9 +1,8 @@
 //! Writes that lie one behind the other on a file, made by one call.
 //!
 //! Slots are handed out in the order of their places ([`larder_engine::FreeSlots`]), so what several requests write in one turn of the reactor often is such a run. (Random
-//! writes to a cache of which a third is free: some two in a run, and an eighth less processor time for each.) Where a run fails or ends early, each of its writes
-//! is made again by itself: so each has its own error
-//! (and what a device has waited for in vain is waited for once more).
+//! writes to a cache of which a third is free: some two in a run.) Where a run fails or ends early, each of its writes
+//! is made again by itself: so each has its own error, and what was waited for in vain is waited for once more.
 
 use super::FileOperation;
 use io_uring::squeue::Entry;
