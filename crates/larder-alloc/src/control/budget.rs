@@ -129,13 +129,22 @@ impl Pace {
         self.blocks * part
     }
 
+    /// What is spent by some time of the period where there always is something to write: of a rate that is [`EARLY`] times what would use up the rest evenly.
+    fn spent_by(&self, time: f64) -> f64 {
+        let to_come = (1.0 - (time - self.began) / self.period).max(0.0);
+        self.blocks * (1.0 - to_come.powf(self.early))
+    }
+
     /// Blocks per second that may be written over the next `seconds`, of this period and of those that begin before they are over.
+    ///
+    /// What is left is spent [`EARLY`] times as fast as would use it up evenly, which leaves less and less; and who was idle before may write what was left over then.
     pub(super) fn rate(&self, now: f64, seconds: f64) -> f64 {
         let left = (self.blocks - self.written).max(0.0);
         let rest = (self.period_end() - now).max(0.0);
         let seconds = seconds.max(f64::MIN_POSITIVE);
         if seconds <= rest {
-            return (left / rest * self.early).min(left / seconds);
+            let behind = self.spent_by(now + seconds) - self.written;
+            return (left / rest * self.early).max(behind / seconds).min(left / seconds);
         }
         let periods = (seconds - rest) / self.period;
         let of_last = (periods.fract() * EARLY).min(1.0);
@@ -234,12 +243,17 @@ mod tests {
     #[test]
     fn what_is_behind_raises_the_rate_and_what_is_ahead_lowers_it() {
         let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
-        assert_eq!((pace.rate(0.0, 10.0), pace.rate(50.0, 10.0)), (40.0, 80.0));
+        // Four times what would use it up evenly. Who has written nothing in the first half may write what was left over then.
+        let caught_up = 1000.0 * (1.0 - 0.4_f64.powi(4)) / 10.0;
+        assert_eq!(pace.rate(0.0, 10.0), 40.0);
+        assert!((pace.rate(50.0, 10.0) - caught_up).abs() < 1e-9);
         pace.turn(100.0);
         pace.began = 0.0;
-        assert_eq!((pace.rate(0.0, 10.0), pace.rate(50.0, 10.0)), (20.0, 40.0));
-        pace.written(600.0);
-        assert_eq!(pace.rate(50.0, 10.0), 16.0);
+        assert_eq!((pace.rate(0.0, 10.0), pace.rate(50.0, 10.0)), (20.0, 84.0));
+        pace.written(840.0);
+        assert_eq!(pace.rate(50.0, 10.0), 6.4);
+        pace.written -= 240.0;
+        assert_eq!(pace.rate(50.0, 10.0), 24.0);
         // No more than there is, and what the next periods bring.
         assert_eq!(pace.rate(90.0, 10.0), 40.0);
         assert_eq!(pace.rate(95.0, 10.0), 50.0);
