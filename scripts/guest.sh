@@ -186,6 +186,19 @@ mount -t devtmpfs dev /dev
 mkdir -p /dev/shm
 mount -t tmpfs tmpfs /dev/shm
 mount -t tmpfs tmpfs /tmp
+# A guest that hangs tells where, before whoever waits for it gives it up.
+(
+    sleep 240
+    echo "GUEST-SLOW: what runs after 240 s, and what waits"
+    ps
+    for task in /proc/[0-9]*/task/*; do
+        [ -s "$task/cmdline" ] && echo "$task $(tr '\0' ' ' < "$task/cmdline"): $(cat "$task/wchan")"
+    done
+    echo w > /proc/sysrq-trigger
+    dmesg | tail -n 60
+    cat /tmp/*.log
+) > /dev/console 2>&1 &
+echo GUEST-UP
 modprobe virtio_pci
 modprobe virtio_blk
 modprobe ext4

@@ -10,6 +10,9 @@ use super::process::{Background, program, run_within};
 /// Emulation is slow, and the machine may be busy.
 const LIMIT: Duration = Duration::from_secs(400);
 
+/// By when a guest without disks has come up; 2 s where nothing else runs.
+const BOOT_LIMIT: Duration = Duration::from_secs(100);
+
 /// A machine that runs one script, then powers off.
 pub struct Guest {
     process: Background,
@@ -46,13 +49,38 @@ impl Guest {
     }
 
     fn start_without_disks(parts: &Path, folder: &Path, name: &str, programs: &[&Path], job: &str) -> Self {
-        let mut qemu = Command::new(parts.join("qemu/run"));
-        qemu.args(["-accel", "tcg,thread=multi", "-M", "q35", "-cpu", "max", "-smp", "2"]).args([
-            "-m",
-            "1024",
-            "-nodefaults",
-        ]);
-        Self::boot(qemu, parts, folder, name, job, programs)
+        let start = || {
+            let mut qemu = Command::new(parts.join("qemu/run"));
+            qemu.args(["-accel", "tcg,thread=multi", "-M", "q35", "-cpu", "max", "-smp", "2"]).args([
+                "-m",
+                "1024",
+                "-nodefaults",
+            ]);
+            Self::boot(qemu, parts, folder, name, job, programs)
+        };
+        let mut guest = start();
+        if !guest.comes_up() {
+            // Nothing of Larder's runs until then: it is the emulator that hangs.
+            eprintln!(
+                "{name}: no word of the guest in {BOOT_LIMIT:?}, starting it again: {}",
+                guest.console()
+            );
+            drop(guest);
+            guest = start();
+        }
+        guest
+    }
+
+    /// Whether its first program runs in time.
+    fn comes_up(&mut self) -> bool {
+        let began = Instant::now();
+        while !self.console().contains("GUEST-UP") {
+            if self.process.ended().is_some() || began.elapsed() > BOOT_LIMIT {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        true
     }
 
     fn boot(
