@@ -34,7 +34,7 @@ pub use allowance::{BudgetPeriod, BudgetView, GRANT_ALL_SECONDS, GRANT_SECONDS, 
 pub use budget::WriteBudget;
 pub use dry_run::{DryRunError, Outlook, Prospect};
 pub use gate::{Offer, Offers, Shaped};
-pub use larder_policy::doors::{Kind, Shares};
+pub use larder_policy::doors::{Kind, Terms};
 
 /// Blocks of a tenant that are looked at, at most.
 pub const SAMPLE_BLOCKS: u32 = 1 << 12;
@@ -350,9 +350,9 @@ impl ControlLoop {
         }
     }
 
-    /// What of a tenant's requests enters, by kind, where writes are priced: since the last [look](Self::look).
-    pub fn shares(&self, tenant: usize) -> Option<&Shares> {
-        self.gate.as_ref()?.shares(tenant)
+    /// On what terms a tenant's requests enter, by kind, where writes are priced: since the last [look](Self::look).
+    pub fn terms(&self, tenant: usize) -> Option<&Terms> {
+        self.gate.as_ref()?.terms(tenant)
     }
 
     /// True where writes to the SSD are priced.
@@ -593,9 +593,10 @@ fn needs(allocator: &dyn Allocator, config: &ControlConfig, tenants: &[ControlTe
 
 /// What prices what is offered to the SSD, with doors of its own.
 fn gate(config: &ControlConfig, profile: &Profile, tenants: usize, now: f64) -> Option<Gate> {
+    let ControlConfig { cache_blocks, block_bytes, nominal, epoch_seconds, .. } = *config;
     profile
         .prices_writes
-        .then(|| Gate::new(tenants, config.cache_blocks, config.nominal, config.epoch_seconds / UNITS, now))
+        .then(|| Gate::new(tenants, cache_blocks, block_bytes, nominal, epoch_seconds / UNITS, now))
 }
 
 /// How a tenant's cache works before the first decision.

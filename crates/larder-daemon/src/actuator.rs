@@ -1,7 +1,7 @@
 //! The enforcing part of the loop of an epoch: from where the tenants stand to where they shall stand, in safe steps. It also asks reactors what they alone know.
 
 use larder_alloc::WritePolicy;
-use larder_alloc::control::{Limit, Offers, Shares};
+use larder_alloc::control::{Limit, Offers, Terms};
 use larder_engine::{Sharing, Watermarks};
 use larder_policy::spec::CachingSpec;
 
@@ -99,8 +99,8 @@ pub trait Actuator: Send {
     /// What tenants have offered to the SSD since they have doors, in the order of their places; nothing of those that did not, or whose reactor does not say.
     fn offers(&mut self) -> Vec<Option<Box<Offers>>>;
 
-    /// What of these tenants' requests enters.
-    fn open(&mut self, shares: Vec<(usize, Box<Shares>)>);
+    /// On what terms these tenants' requests enter.
+    fn open(&mut self, terms: Vec<(usize, Box<Terms>)>);
 
     /// Tenants have come, or gone: from now on those of the steps are these, by their places.
     fn seat(&mut self, places: &[Place]);

@@ -409,7 +409,7 @@ impl Runner {
             false => self.epochs.look(self.now(), changed, &reports),
         }
         if prices {
-            self.actuator.open(self.epochs.open_shares());
+            self.actuator.open(self.epochs.terms());
         }
         Some(())
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use larder_alloc::control::{
     BANK_BLOCKS, BudgetPeriod, BudgetView, ControlConfig, ControlLoop, ControlTenant, Kind, Limit, Offers,
-    Shaped, Shares, Spent, WriteBudget,
+    Shaped, Spent, Terms, WriteBudget,
 };
 use larder_alloc::{
     AllocError, Allocator, CacheUse, ConfiguredPolicy, Decision, Goals, Latencies, Layout, Measured,
@@ -448,10 +448,11 @@ impl EpochLoop {
         }
     }
 
-    /// What of the tenants' requests enters, by their places in the list.
-    pub fn open_shares(&self) -> Vec<(usize, Box<Shares>)> {
-        let shares = |(index, seat): (usize, &Seat)| Some((index, Box::new(*self.control.shares(seat.at)?)));
-        self.seats.iter().enumerate().filter_map(shares).collect()
+    /// On what terms the tenants' requests enter, by their places in the list.
+    pub fn terms(&self) -> Vec<(usize, Box<Terms>)> {
+        let terms =
+            |(index, seat): (usize, &Seat)| Some((index, Box::new(self.control.terms(seat.at)?.clone())));
+        self.seats.iter().enumerate().filter_map(terms).collect()
     }
 
     /// What chooses the blocks of samples.

@@ -4,8 +4,10 @@
 //! enter is served like what the tenant's limit keeps out (`allowance.rs`): what is cached is read there, absent blocks stay absent, and what is written goes to the backing alone. Tenants that
 //! movers fill have no doors: their blocks enter for what a mover knows of them. Nor have writes to ordered volumes, where one that passes by waits for all that is older.
 
+use std::num::NonZeroU64;
+
 use crate::{Engine, Request, RequestKind, TenantId, VolumeId};
-use larder_policy::doors::{Doors, KINDS, Kind, Shares};
+use larder_policy::doors::{Doors, KINDS, Kind, Terms};
 
 /// What a request is taken for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,6 +15,8 @@ pub(crate) struct Asked {
     pub kind: Kind,
     /// Nothing is written to the cache device for it.
     pub closed: bool,
+    /// A write whose end doors are told of, with how long it took since this moment of their clock.
+    pub began_ns: Option<NonZeroU64>,
 }
 
 /// Blocks that requests of a tenant brought, by the [`Kind::index`] of the requests.
@@ -74,10 +78,18 @@ impl Engine {
         self.offered.is_some()
     }
 
-    /// Let these shares of a tenant's requests enter from now on. Without doors nothing changes.
-    pub fn open_doors(&mut self, tenant: TenantId, shares: &Shares) {
+    /// Let a tenant's requests enter on these terms from now on. Without doors nothing changes.
+    pub fn open_doors(&mut self, tenant: TenantId, terms: &Terms) {
         if let Some(offered) = &mut self.offered {
-            offered.doors.open(tenant.0.into(), shares);
+            offered.doors.open(tenant.0.into(), terms);
+        }
+    }
+
+    /// It is so late, in nanoseconds since any moment: doors know by that how long writes wait. Who does not tell has doors that do not.
+    #[inline]
+    pub fn set_clock(&mut self, now_ns: u64) {
+        if let Some(offered) = &mut self.offered {
+            offered.doors.set_clock(now_ns);
         }
     }
 
@@ -122,8 +134,25 @@ impl Engine {
         if write {
             offered.of(tenant).blocks[kind.index()] += count as u64;
         }
-        let waits = write && self.is_ordered(volume) && self.writes_back(volume);
-        Asked { kind, closed: !enters && !waits }
+        let writes_back = write && self.writes_back(volume);
+        let closed = !(enters || writes_back && self.is_ordered(volume));
+        // Without a clock nothing is known of how long they take; where the backing takes all of them it does not matter.
+        let began_ns = self.offered.as_mut().filter(|_| writes_back).and_then(|offered| {
+            let now_ns = NonZeroU64::new(offered.doors.now_ns())?;
+            offered.doors.began(tenant, !closed, len);
+            Some(now_ns)
+        });
+        Asked { kind, closed, began_ns }
+    }
+
+    /// A request of so many bytes has ended, but for what makes it durable.
+    #[inline]
+    pub(crate) fn ended_at_doors(&mut self, volume: VolumeId, asked: Asked, bytes: u64, well: bool) {
+        let (Some(began_ns), tenant) = (asked.began_ns, self.tenant_of(volume)) else { return };
+        if let Some(Offered { doors, .. }) = self.offered.as_deref_mut() {
+            let took_ns = well.then(|| doors.now_ns().saturating_sub(began_ns.get()));
+            doors.ended(tenant, !asked.closed, bytes, took_ns);
+        }
     }
 
     /// A block of a read is not cached.

@@ -75,7 +75,7 @@ pub use doors::OfferedBlocks;
 pub use durable::recover_planted;
 pub use durable::{GrowError, JoinError, OpenError, Planted, Sums};
 pub use free_slots::FreeSlots;
-pub use larder_policy::doors::{KINDS, Kind, SHAPES, Shares};
+pub use larder_policy::doors::{KINDS, Kind, SHAPES, Terms};
 pub use larder_policy::spec::CachingSpec;
 pub use larder_policy::watermarks::Watermarks;
 pub use request::{PART_BYTES, PARTS_MAX, RANGE_PART_BYTES};

@@ -289,7 +289,7 @@ impl Engine {
         match part.guest {
             None => {
                 self.alone -= 1;
-                self.end_guest(part, part.error);
+                self.end_guest(part, part.end - part.start, part.error);
             }
             Some(guest) => self.end_piece(guest, part),
         }
@@ -307,12 +307,13 @@ impl Engine {
         self.start_parts(guest_id);
         if self.guests[guest_id as usize].parts == 0 {
             let guest = self.guests.remove(guest_id as usize);
-            self.end_guest(part, guest.error);
+            self.end_guest(part, guest.request.len, guest.error);
         }
     }
 
     /// The last part of a request has ended, and the request with it.
-    fn end_guest(&mut self, part: &Part, error: Option<IoError>) {
+    fn end_guest(&mut self, part: &Part, bytes: u64, error: Option<IoError>) {
+        self.ended_at_doors(part.volume, part.asked, bytes, error.is_none());
         let durably = part.fua && part.kind != RequestKind::Read && self.durable.is_some();
         match error {
             Some(error) => self.reply(part.id, Err(error)),

@@ -6,7 +6,7 @@ use crate::stats::{ReactorSnapshot, Spending, TenantOffers, TenantUse};
 use crate::{Backing, CacheDevice, SharedPool, sys};
 use larder_engine::format::{Recovered, Volume};
 use larder_engine::{
-    CachingSpec, DirtyLimits, GrowError, JoinError, OpenError, Resumed, Shares, Sharing, TenantId, VolumeId,
+    CachingSpec, DirtyLimits, GrowError, JoinError, OpenError, Resumed, Sharing, TenantId, Terms, VolumeId,
     Watermarks, WriteLimit, WritePolicy,
 };
 use std::collections::VecDeque;
@@ -92,7 +92,7 @@ pub(crate) enum PartitionCommand {
     Spent(mpsc::Sender<Spending>),
     CommonLimit(Option<u64>),
     Doors(Option<u32>),
-    OpenDoors(Vec<(TenantId, Box<Shares>)>),
+    OpenDoors(Vec<(TenantId, Box<Terms>)>),
     Offers(mpsc::Sender<Vec<Option<Box<TenantOffers>>>>),
 }
 
@@ -361,9 +361,9 @@ impl<C> Handle<C> {
         self.partitions(PartitionCommand::Doors(remembered))
     }
 
-    /// Let these shares of tenants' requests enter ([`larder_engine::Engine::open_doors`]). Unknown tenants are ignored.
-    pub fn open_doors(&self, shares: Vec<(TenantId, Box<Shares>)>) -> Result<(), HandleError> {
-        self.partitions(PartitionCommand::OpenDoors(shares))
+    /// Let tenants' requests enter on these terms ([`larder_engine::Engine::open_doors`]). Unknown tenants are ignored.
+    pub fn open_doors(&self, terms: Vec<(TenantId, Box<Terms>)>) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::OpenDoors(terms))
     }
 
     /// Ask what all tenants have offered to the cache device, in the order of their identities; nothing of one that did not. The monitor's batch is handed on before.

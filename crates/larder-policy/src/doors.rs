@@ -2,11 +2,16 @@
 //!
 //! What a request's blocks are worth there depends on whose it is and of which [`Kind`]. Of each kind of each tenant's requests a share enters, spread evenly over them: the rest goes past the
 //! SSD. Of streams whole runs enter or pass by: a device that sees every other request of a stream sees none. Whoever sees the requests ([`Doors::ask`]) need not know what they are worth, and whoever does sets the shares ([`Doors::open`]).
+//!
+//! Where the cache takes writes in place of the backing, a burst of them may wait long for the one while the other has nothing to do (`lines.rs`). Then one goes the other way that saves more
+//! than its blocks' being there is worth ([`Terms::gains`]).
 
+use lines::{Line, stripes};
 use seen::Seen;
 use streams::Streams;
 
 mod kind;
+mod lines;
 mod seen;
 mod streams;
 
@@ -19,28 +24,56 @@ pub type Shares = [f64; KINDS];
 /// Everything enters.
 pub const OPEN: Shares = [1.0; KINDS];
 
+/// Seconds by which a block of each kind is worth more than its price if it enters, or less if negative, by [`Kind::index`].
+pub type Gains = [f32; KINDS];
+
+/// On what terms a tenant's requests enter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terms {
+    /// What enters of each kind.
+    pub shares: Shares,
+    /// What that gains for the tenant's writes; none where the backing takes them all the same.
+    pub gains: Option<Box<Gains>>,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { shares: OPEN, gains: None }
+    }
+}
+
+/// Writes go the other way if that saves so much more: what lines are waited for is a guess.
+const SURE_NS: f64 = 1e6;
+
 /// A stream of which a share enters goes on as it did for so many requests more, or fewer, than that share.
 const RUN: f64 = 16.0;
 
 /// The door of one tenant.
 #[derive(Clone, Debug)]
 struct Door {
-    open: Shares,
+    terms: Terms,
     /// What is left of the shares of the requests so far.
     rest: Shares,
     streams: Streams,
+    /// The tenant's writes past the SSD.
+    past: Line,
 }
 
 impl Default for Door {
     fn default() -> Self {
-        Self { open: OPEN, rest: [0.0; KINDS], streams: Streams::default() }
+        Self {
+            terms: Terms::default(),
+            rest: [0.0; KINDS],
+            streams: Streams::default(),
+            past: Line::default(),
+        }
     }
 }
 
 impl Door {
     /// One more request, of which the one that it goes on from, if any, did enter or not: does it?
     fn enters(&mut self, kind: Kind, before: Option<bool>) -> bool {
-        let (open, rest) = (self.open[kind.index()], &mut self.rest[kind.index()]);
+        let (open, rest) = (self.terms.shares[kind.index()], &mut self.rest[kind.index()]);
         *rest += open;
         let enters = match before {
             _ if open <= 0.0 => false,
@@ -52,12 +85,24 @@ impl Door {
         *rest -= f64::from(u8::from(enters));
         enters
     }
+
+    /// A write of so many blocks that would enter, or not: is it better to do otherwise, while one waits so long for the SSD?
+    fn turns(&self, kind: Kind, blocks: usize, enters: bool, ssd_wait_ns: u64) -> bool {
+        let Some(gains) = &self.terms.gains else { return false };
+        let gain = f64::from(gains[kind.index()]) * blocks as f64 * 1e9;
+        let sooner = self.past.wait_ns() as f64 - ssd_wait_ns as f64;
+        // What a part of enters gains nothing or a little.
+        if enters { -sooner > SURE_NS + gain.max(0.0) } else { sooner > SURE_NS - gain.min(0.0) }
+    }
 }
 
 /// The doors of the tenants of a cache.
 #[derive(Clone, Debug)]
 pub struct Doors {
     seen: Seen,
+    /// Writes to the SSD alone.
+    ssd: Line,
+    now_ns: u64,
     /// None of a tenant that has asked for nothing yet.
     tenants: Vec<Option<Box<Door>>>,
 }
@@ -65,7 +110,7 @@ pub struct Doors {
 impl Doors {
     /// Doors that are open, around a cache of so many blocks: accesses to as many blocks are remembered, in 8 bytes for each.
     pub fn new(cache_blocks: u32) -> Self {
-        Self { seen: Seen::new(cache_blocks), tenants: Vec::new() }
+        Self { seen: Seen::new(cache_blocks), ssd: Line::default(), now_ns: 0, tenants: Vec::new() }
     }
 
     /// A tenant's request for blocks with these keys, of which those of neighbours follow each other: of which kind it is, and whether its blocks may be written to the SSD.
@@ -82,6 +127,7 @@ impl Doors {
         });
         let level = (levels + blocks / 2) / blocks.max(1);
         let (first, last) = (keys.clone().next(), keys.clone().next_back());
+        let ssd_wait_ns = self.ssd.wait_ns();
         let door = self.door(tenant);
         let (stream, before) = match (first, last) {
             (Some(first), Some(last)) => door.streams.go_on(first, last),
@@ -89,6 +135,7 @@ impl Doors {
         };
         let kind = Kind::of(write, blocks, before.is_some(), level, 2 * written > blocks);
         let enters = door.enters(kind, before);
+        let enters = enters != (write && door.turns(kind, blocks, enters, ssd_wait_ns));
         door.streams.entered(stream, enters);
         (kind.with_its_stream(before.is_none_or(|before| before == enters)), enters)
     }
@@ -99,22 +146,50 @@ impl Doors {
         self.seen.expect(key);
     }
 
-    /// So much of a tenant's requests enters from now on.
-    pub fn open(&mut self, tenant: usize, shares: &Shares) {
-        self.door(tenant).open = *shares;
+    /// A tenant's write of so many bytes, which is taken by the SSD alone or passes it by, is under way: until [`Self::ended`].
+    pub fn began(&mut self, tenant: usize, by_ssd: bool, bytes: u64) {
+        let now_ns = self.now_ns;
+        self.line(tenant, by_ssd).enter(stripes(bytes), now_ns);
+    }
+
+    /// It has ended, after so many nanoseconds if it ended well.
+    pub fn ended(&mut self, tenant: usize, by_ssd: bool, bytes: u64, took_ns: Option<u64>) {
+        let now_ns = self.now_ns;
+        self.line(tenant, by_ssd).leave(stripes(bytes), took_ns, now_ns);
+    }
+
+    /// It is so late, in nanoseconds since any moment.
+    #[inline]
+    pub fn set_clock(&mut self, now_ns: u64) {
+        self.now_ns = now_ns;
+    }
+
+    /// What it was last.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// A tenant's requests enter on these terms from now on.
+    pub fn open(&mut self, tenant: usize, terms: &Terms) {
+        self.door(tenant).terms.clone_from(terms);
     }
 
     /// A tenant has come, or does what it did not do before: all of it enters.
     pub fn restart(&mut self, tenant: usize) {
         if let Some(Some(door)) = self.tenants.get_mut(tenant) {
-            (door.open, door.rest) = (OPEN, [0.0; KINDS]);
+            (door.terms, door.rest) = (Terms::default(), [0.0; KINDS]);
         }
     }
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        let doors = self.tenants.iter().flatten().count() * size_of::<Door>();
+        let doors = self.tenants.iter().flatten().count() * (size_of::<Door>() + size_of::<Gains>());
         self.seen.memory_bytes() + doors + self.tenants.capacity() * size_of::<Option<Box<Door>>>()
+    }
+
+    fn line(&mut self, tenant: usize, by_ssd: bool) -> &mut Line {
+        if by_ssd { &mut self.ssd } else { &mut self.door(tenant).past }
     }
 
     fn door(&mut self, tenant: usize) -> &mut Door {
@@ -132,10 +207,10 @@ mod tests {
     #[test]
     fn of_each_kind_its_share_enters_evenly() {
         let mut doors = Doors::new(1024);
-        let mut shares = OPEN;
+        let mut terms = Terms::default();
         // Writes of one block elsewhere, of blocks that are not known: one in four.
-        shares[Kind::of(true, 1, false, 0, false).index()] = 0.25;
-        doors.open(1, &shares);
+        terms.shares[Kind::of(true, 1, false, 0, false).index()] = 0.25;
+        doors.open(1, &terms);
         let mut enters = |tenant, key: u64, blocks: u64| {
             doors.ask(tenant, true, (0..blocks as usize).map(|at| key + at as u64)).1
         };
@@ -148,9 +223,9 @@ mod tests {
     #[test]
     fn of_a_stream_whole_runs_enter() {
         let mut doors = Doors::new(1 << 18);
-        let mut shares = OPEN;
-        shares[Kind::of(true, 1, true, 0, false).index()] = 0.25;
-        doors.open(0, &shares);
+        let mut terms = Terms::default();
+        terms.shares[Kind::of(true, 1, true, 0, false).index()] = 0.25;
+        doors.open(0, &terms);
         let asked: Vec<_> = (0..4000).map(|at| doors.ask(0, true, [at].into_iter())).collect();
         let entered = asked.iter().filter(|(_, enters)| *enters).count();
         assert!(entered.abs_diff(1000) <= 40, "{entered}");
@@ -169,7 +244,7 @@ mod tests {
     #[test]
     fn who_begins_anew_enters() {
         let mut doors = Doors::new(1024);
-        doors.open(0, &[0.0; KINDS]);
+        doors.open(0, &Terms { shares: [0.0; KINDS], gains: None });
         assert!(!doors.ask(0, false, [7].into_iter()).1);
         doors.restart(0);
         assert!(doors.ask(0, false, [7].into_iter()).1);

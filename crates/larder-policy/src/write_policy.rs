@@ -34,6 +34,11 @@ impl WritePolicy {
         }
     }
 
+    /// True if a write that the cache takes does not wait for the backing.
+    pub fn answers_at_once(self) -> bool {
+        matches!(self, Self::WriteBack | Self::WriteOnly)
+    }
+
     /// True if a read that misses may fill the cache.
     pub fn fills(self) -> bool {
         self != Self::WriteOnly

@@ -16,7 +16,7 @@ use come_and_go::Leaving;
 use larder_engine::format::{BlockId, Layout, Superblock, Uuid, format};
 use larder_engine::{
     CachingSpec, DeviceOp, EngineConfig, KINDS, Request, RequestId, SECTOR_BYTES, Sharing, TenantId,
-    TenantStats, VolumeId, Watermarks, WriteLimit, WritePolicy,
+    TenantStats, Terms, VolumeId, Watermarks, WriteLimit, WritePolicy,
 };
 use larder_io::sim::{
     Digest, FIRST, FaultModel, HostConfig, Oracle, Prefix, Rng, SimDevice, SimHost, Survivors, stamp,
@@ -354,7 +354,10 @@ impl World {
     pub fn set_doors(&mut self, tenant: usize, eighths: Option<u8>) {
         self.host.set_doors(eighths.map(|_| self.plan.shape.slots));
         if let Some(eighths) = eighths {
-            self.host.open_doors(TenantId(tenant as u16), &[f64::from(eighths) / 8.0; KINDS]);
+            // Writes go the other way as soon as it seems to be sooner.
+            let gains = Some(Box::new([0.0; KINDS]));
+            let terms = Terms { shares: [f64::from(eighths) / 8.0; KINDS], gains };
+            self.host.open_doors(TenantId(tenant as u16), &terms);
         }
         self.check();
     }

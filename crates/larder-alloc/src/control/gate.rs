@@ -6,15 +6,19 @@
 //!
 //! The more enters, the sooner it leaves, and the less each block is worth. So a part of what is offered may save more than all of it: of some parts ([`PARTS`]) of what would take a place the one is let in
 //! that saves most, by what blocks are worth if they stay as long as they then do. A place has its price so, too, but for a cache that is not full. Newer data of a resident block takes no place.
+//!
+//! What kinds are worth is true in the mean. How much more than its price, or less, goes with the shares: where one device has a line of writes to work off, doors let them go to the other ([`Terms::gains`]).
 
 use super::ServedBy;
 use crate::{Latencies, Timed, WritePolicy};
 use admitted::{Admitted, Limit, Offered, admit};
-use larder_policy::doors::{Doors, KINDS, Kind, OPEN, SHAPES, Shares};
+use larder_policy::doors::{Doors, Gains, KINDS, Kind, SHAPES, Terms};
 use ledger::{Ledger, Price, Spans};
+use under_way::UnderWay;
 
 mod admitted;
 mod ledger;
+mod under_way;
 
 /// What requests took, by what served them and [`Kind::shape_served`].
 pub type Shaped = [[Timed; SHAPES]; 4];
@@ -87,10 +91,12 @@ pub(super) struct Room {
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     ledgers: Vec<Ledger>,
-    /// What of each tenant's requests enters.
-    shares: Vec<Shares>,
+    /// On what terms each tenant's requests enter.
+    terms: Vec<Terms>,
     /// None where requests are served elsewhere, with doors there.
     doors: Option<Doors>,
+    under_way: UnderWay,
+    block_bytes: u64,
     nominal: Latencies,
     /// What enters is worth more, since the last pricing.
     price: Option<Price>,
@@ -101,10 +107,25 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(tenants: usize, cache_blocks: u32, nominal: Latencies, unit: f64, now: f64) -> Self {
-        let doors = Some(Doors::new(cache_blocks));
-        let (ledgers, shares) = (Vec::new(), Vec::new());
-        let mut new = Self { ledgers, shares, doors, nominal, price: None, unit, priced: now };
+    pub(super) fn new(
+        tenants: usize,
+        cache_blocks: u32,
+        block_bytes: u32,
+        nominal: Latencies,
+        unit: f64,
+        now: f64,
+    ) -> Self {
+        let mut new = Self {
+            ledgers: Vec::new(),
+            terms: Vec::new(),
+            doors: Some(Doors::new(cache_blocks)),
+            under_way: UnderWay::default(),
+            block_bytes: block_bytes.into(),
+            nominal,
+            price: None,
+            unit,
+            priced: now,
+        };
         (0..tenants).for_each(|_| new.add());
         new
     }
@@ -128,9 +149,9 @@ impl Gate {
 
     /// A tenant has come, or does what it did not do before.
     pub(super) fn restart(&mut self, tenant: usize, now: f64) {
-        if let (Some(ledger), Some(shares)) = (self.ledgers.get_mut(tenant), self.shares.get_mut(tenant)) {
+        if let (Some(ledger), Some(terms)) = (self.ledgers.get_mut(tenant), self.terms.get_mut(tenant)) {
             *ledger = Ledger::new(self.unit, now);
-            *shares = OPEN;
+            *terms = Terms::default();
             if let Some(doors) = &mut self.doors {
                 doors.restart(tenant);
             }
@@ -140,12 +161,13 @@ impl Gate {
     /// One tenant more.
     pub(super) fn add(&mut self) {
         self.ledgers.push(Ledger::new(self.unit, 0.0));
-        self.shares.push(OPEN);
+        self.terms.push(Terms::default());
     }
 
     /// A request for these blocks: of which kind it is, and whether what misses of it may enter.
     pub(super) fn ask(&mut self, tenant: usize, write: bool, keys: &[u64], now: f64) -> (Kind, bool) {
         let Some(doors) = &mut self.doors else { return (Kind::default(), true) };
+        self.under_way.until(now, doors);
         let (kind, enters) = doors.ask(tenant, write, keys.iter().copied());
         self.observe(tenant, kind, keys.iter().copied(), now);
         (kind, enters)
@@ -171,15 +193,19 @@ impl Gate {
         }
     }
 
-    /// What of a tenant's requests enters.
-    pub(super) fn shares(&self, tenant: usize) -> Option<&Shares> {
-        self.shares.get(tenant)
+    /// On what terms a tenant's requests enter.
+    pub(super) fn terms(&self, tenant: usize) -> Option<&Terms> {
+        self.terms.get(tenant)
     }
 
     /// A request was served: so many blocks were written to the SSD, or would have been.
     pub(super) fn served(&mut self, tenant: usize, kind: Kind, by: ServedBy, blocks: Offer, seconds: f64) {
         if let Some(ledger) = self.ledgers.get_mut(tenant) {
             ledger.served(kind, by, blocks, seconds);
+        }
+        if let Some(doors) = self.doors.as_mut().filter(|_| kind.is_write()) {
+            let bytes = blocks.offered * self.block_bytes;
+            self.under_way.begin(doors, tenant, by == ServedBy::CachedWrite, bytes, seconds);
         }
     }
 
@@ -227,12 +253,12 @@ impl Gate {
         self.price = Some(self.settle_on(tried[best].0, tried[best].1, writes));
         self.priced = now;
         for (at, _) in writes.iter().enumerate().filter(|(_, write)| write.is_some()) {
-            let (Some(ledger), Some(shares)) = (self.ledgers.get_mut(at), self.shares.get(at)) else {
+            let (Some(ledger), Some(terms)) = (self.ledgers.get_mut(at), self.terms.get(at)) else {
                 continue;
             };
             ledger.fade(fade);
             if let Some(doors) = &mut self.doors {
-                doors.open(at, shares);
+                doors.open(at, terms);
             }
         }
     }
@@ -272,13 +298,19 @@ impl Gate {
         }
         let admitted = admit(offers, limit);
         for &(at, kind, share) in &admitted.shares {
-            self.shares[at][kind.index()] = share;
+            self.terms[at].shares[kind.index()] = share;
+        }
+        for (at, write) in writes.iter().enumerate().take(self.ledgers.len()) {
+            let ledger = &self.ledgers[at];
+            self.terms[at].gains = write
+                .filter(|write| write.answers_at_once() && !ledger.is_blank())
+                .map(|_| Box::new(gains(ledger, admitted.price)));
         }
         for (tenant, first) in others {
             // The one that tells comes before the others.
             let (before, after) = self.ledgers.split_at_mut(tenant);
             after[0].value_like(&before[first]);
-            self.shares[tenant] = self.shares[first];
+            self.terms[tenant] = self.terms[first].clone();
         }
         admitted.price
     }
@@ -286,7 +318,9 @@ impl Gate {
     pub(super) fn memory_bytes(&self) -> usize {
         self.doors.as_ref().map_or(0, Doors::memory_bytes)
             + self.ledgers.iter().map(Ledger::memory_bytes).sum::<usize>()
-            + self.shares.len() * size_of::<Shares>()
+            + self.terms.len() * size_of::<Terms>()
+            + self.terms.iter().filter(|terms| terms.gains.is_some()).count() * size_of::<Gains>()
+            + self.under_way.memory_bytes()
     }
 }
 
@@ -294,6 +328,16 @@ impl Gate {
 fn offer(ledger: &Ledger, tenant: usize, kind: Kind) -> Offered {
     let (worth, offered) = (ledger.worth(kind), ledger.offered(kind));
     Offered { worth, tenant, kind, offered, place: ledger.takes_place(kind) }
+}
+
+/// By what a block is worth more than this price.
+fn gains(ledger: &Ledger, price: Price) -> Gains {
+    let mut gains = [0.0; KINDS];
+    for kind in Kind::all() {
+        let costs = price.write + price.place * ledger.takes_place(kind);
+        gains[kind.index()] = (ledger.worth(kind) - costs) as f32;
+    }
+    gains
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::actuator::Arrangement;
 use crate::epoch::{LoopConfig, SsdSpending};
-use larder_alloc::control::{Offers, Shares};
+use larder_alloc::control::{Offers, Terms};
 use larder_alloc::{ConfiguredPolicy, Goals};
 use larder_engine::{Kind, VolumeId};
 use larder_policy::spec::CachingSpec;
@@ -41,7 +41,7 @@ impl Actuator for Told {
         Vec::new()
     }
 
-    fn open(&mut self, _: Vec<(usize, Box<Shares>)>) {}
+    fn open(&mut self, _: Vec<(usize, Box<Terms>)>) {}
 
     fn seat(&mut self, _: &[Place]) {}
 }

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use larder_alloc::control::{Limit, Offers, Shares};
+use larder_alloc::control::{Limit, Offers, Terms};
 use larder_engine::format::{Recovered, Volume};
 use larder_engine::{TenantId, WriteLimit};
 use larder_export::{ExportCommand, Exports, ListenAddress};
@@ -598,8 +598,8 @@ impl Actuator for ReactorActuator {
         offers(&self.reactors, &self.places)
     }
 
-    fn open(&mut self, shares: Vec<(usize, Box<Shares>)>) {
-        self.tell(shares, Handle::open_doors);
+    fn open(&mut self, terms: Vec<(usize, Box<Terms>)>) {
+        self.tell(terms, Handle::open_doors);
     }
 
     fn seat(&mut self, places: &[Place]) {

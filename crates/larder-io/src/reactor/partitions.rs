@@ -60,9 +60,9 @@ impl<F: Frontend> Reactor<F> {
                 engine.set_doors(remembered);
                 self.cx.driver.clocked.set_shapes(remembered.is_some());
             }
-            PartitionCommand::OpenDoors(shares) => {
-                for (tenant, shares) in shares.iter().filter(|(tenant, _)| known(*tenant)) {
-                    engine.open_doors(*tenant, shares);
+            PartitionCommand::OpenDoors(terms) => {
+                for (tenant, terms) in terms.iter().filter(|(tenant, _)| known(*tenant)) {
+                    engine.open_doors(*tenant, terms);
                 }
             }
             PartitionCommand::Offers(asker) => {

@@ -258,7 +258,9 @@ impl<F: Frontend> Reactor<F> {
             self.sleep()
         };
         self.cx.now = Instant::now();
-        self.cx.driver.now_ns = self.on_clock(self.cx.now);
+        let now_ns = self.on_clock(self.cx.now);
+        self.cx.driver.now_ns = now_ns;
+        self.cx.driver.engine.set_clock(now_ns);
         // Those of a turn that neither polled nor slept.
         self.replies_left(self.cx.now);
         result.map_err(ReactorError::Ring)

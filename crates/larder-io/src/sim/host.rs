@@ -9,10 +9,13 @@ use super::{Digest, FaultModel, Memory, Rng, SharedSlots, SimDevice};
 use larder_engine::format::Volume;
 use larder_engine::{
     Action, Buf, BufOwner, CachingSpec, DeviceOp, Engine, EngineConfig, IoError, OpId, OpKind, PART_BYTES,
-    Request, RequestId, RequestKind, SECTOR_BYTES, Shares, Sharing, Target, TenantId, VolumeId, Watermarks,
+    Request, RequestId, RequestKind, SECTOR_BYTES, Sharing, Target, TenantId, Terms, VolumeId, Watermarks,
     WriteLimit, WritePolicy,
 };
 use std::collections::BTreeMap;
+
+/// What the engine takes a tick for: so long that it matters to it whether writes wait.
+const TICK_NS: u64 = 100_000;
 
 /// Actions after one call, at most: more is an engine that never comes to rest.
 const ACTIONS_MAX: usize = 1 << 20;
@@ -193,9 +196,9 @@ impl SimHost {
         self.engine.set_doors(remembered);
     }
 
-    /// What of a tenant's requests may write to the cache device, where there are doors.
-    pub fn open_doors(&mut self, tenant: TenantId, shares: &Shares) {
-        self.engine.open_doors(tenant, shares);
+    /// On what terms a tenant's requests may write to the cache device, where there are doors.
+    pub fn open_doors(&mut self, tenant: TenantId, terms: &Terms) {
+        self.engine.open_doors(tenant, terms);
     }
 
     /// Have partitions lend each other what they do not use, or no longer.
@@ -324,6 +327,7 @@ impl SimHost {
         let next = self.ops.values().min_by_key(|f| (f.due, f.op.id));
         let Some(&InFlight { op, due }) = next else { return false };
         self.now = self.now.max(due);
+        self.engine.set_clock(self.now * TICK_NS);
         self.finish(op.id);
         true
     }

@@ -120,6 +120,30 @@ fn behind_a_door_a_part_of_the_requests_enters() {
     }
 }
 
+/// Of a burst that waits for the backing a part goes to the cache device, though it is worth no more than its price there; when it is over nothing does.
+#[test]
+fn of_a_burst_a_part_goes_the_other_way() {
+    let mut world = world(WritePolicy::WriteBack);
+    world.set_doors(0, Some(0));
+    let burst = |world: &mut World| {
+        let before = written(world);
+        (0..40).for_each(|block| world.submit(ask::write(VOLUME, block * BLOCK, BLOCK)));
+        world.settle();
+        (written(world) - before) / BLOCK
+    };
+    // Before anything has ended nothing is known of what the devices can.
+    assert_eq!(burst(&mut world), 0);
+    let entered: Vec<u64> = (0..5).map(|_| burst(&mut world)).collect();
+    assert!(entered.iter().any(|entered| (1..40).contains(entered)), "{entered:?}");
+    // They were counted until they ended.
+    let before = written(&world);
+    submit_each(&mut world, RequestKind::Write, 0..40);
+    assert_eq!(written(&world), before);
+    world.read_everything();
+    world.cut();
+    world.read_everything();
+}
+
 /// Newer data of a dirty block that does not enter takes the block away; a part of one is put together with the rest, on the backing.
 #[test]
 fn a_dirty_block_whose_newer_data_does_not_enter_goes_to_the_backing() {

@@ -279,7 +279,7 @@ impl Ledger {
         nominal: &Latencies,
         wanted: impl Fn(&Count) -> bool,
     ) {
-        let at_once = matches!(write, WritePolicy::WriteBack | WritePolicy::WriteOnly);
+        let at_once = write.answers_at_once();
         let none = Count::default();
         // Of longer stays nothing can be known.
         let stay = spans.stay.min(self.unit * (1u64 << (AGES - 1)) as f64);

@@ -12,7 +12,7 @@ const CACHE: u32 = 1 << 18;
 const FULL: Room = Room { cache_blocks: CACHE, free: 0 };
 
 fn gate(tenants: usize) -> Gate {
-    Gate::new(tenants, CACHE, NOMINAL, 0.25, 0.0)
+    Gate::new(tenants, CACHE, 4096, NOMINAL, 0.25, 0.0)
 }
 
 /// A request of so many blocks for which the backing takes its nominal time.
@@ -140,14 +140,14 @@ fn who_is_not_there_takes_nothing_and_who_comes_anew_is_let_in() {
 
 #[test]
 fn who_is_forgotten_takes_no_memory_and_is_as_one_of_whom_nothing_is_known() {
-    let mut gate = Gate::new(2, CACHE, NOMINAL, 0.25, 0.0).without_doors();
+    let mut gate = Gate::new(2, CACHE, 4096, NOMINAL, 0.25, 0.0).without_doors();
     let blank = gate.memory_bytes();
     gate.observe(0, Kind::of(false, 1, false, 0, false), (0..100u32).map(u64::from), 0.0);
     gate.price(1.0, f64::INFINITY, FULL, 1.0, &[WB[0], WB[0]]);
     assert!(gate.memory_bytes() > blank);
     gate.forget(0, 2.0);
     gate.price(3.0, f64::INFINITY, FULL, 1.0, &[WB[0], WB[0]]);
-    assert_eq!((gate.memory_bytes(), gate.shares(0)), (blank, gate.shares(1)));
+    assert_eq!((gate.memory_bytes(), gate.terms(0)), (blank, gate.terms(1)));
 }
 
 /// A hundred requests a second, every other a write that goes on where the last such one ended, which the backing takes fast, the others writes elsewhere: after a
@@ -205,11 +205,11 @@ fn doors_elsewhere_open_as_far() {
                 gate.price(now, 60.0, Room { cache_blocks: 1200, free: 0 }, 15.0 / 16.0, &[WB[0], WB[0]]);
             }
             let shares =
-                |gate: &Gate| (0..2).flat_map(|at| *gate.shares(at).expect("there")).collect::<Vec<_>>();
+                |gate: &Gate| (0..2).flat_map(|at| gate.terms(at).expect("there").shares).collect::<Vec<_>>();
             let near =
                 shares(&here).iter().zip(shares(&there)).all(|(one, other)| (one - other).abs() < 1e-6);
             assert!(near, "{now}");
-            (0..2).for_each(|tenant| doors.open(tenant, there.shares(tenant).expect("there is one")));
+            (0..2).for_each(|tenant| doors.open(tenant, there.terms(tenant).expect("there is one")));
         }
         let (tenant, write, blocks) = ((at % 2) as usize, at % 3 == 0, 1 + at % 7);
         let first = if tenant == 0 { at * 10 % 5000 } else { 1_000_000 + at * 10 };

@@ -1,0 +1,189 @@
+//! How long a write would wait, for the SSD and past it: lines of those under way.
+//!
+//! Guests write in bursts. A thousand writes at once wait in line before one device while the other has nothing to do, whatever each of them is worth in the mean. What a line waits follows from two
+//! numbers that hold for lines of any length: how much of it is under way, over the most that was seen to leave it per second. Large writes go to several disks, or chips, of a device: each
+//! [`STRIPE_BYTES`] of them counts.
+
+/// What a device takes at a time.
+const STRIPE_BYTES: u64 = 64 << 10;
+
+/// What leaves is counted over so many nanoseconds at least.
+const WINDOW_NS: u64 = 10_000_000;
+
+/// A device that gets slower is seen to be so within about as many windows in which writes had to wait.
+const SLOWER: f64 = 16.0;
+
+/// Writes under way to one device.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    stripes: u64,
+    /// Since when what leaves is counted, and what has left since.
+    since_ns: u64,
+    left: u64,
+    /// When the last of it did.
+    last_ns: u64,
+    /// Writes had to wait when the window began.
+    waited: bool,
+    /// Stripes per nanosecond that leave where writes wait; 0 as long as nothing has left.
+    rate: f64,
+    /// The least that a write took.
+    least_ns: u64,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { stripes: 0, since_ns: 0, left: 0, last_ns: 0, waited: false, rate: 0.0, least_ns: u64::MAX }
+    }
+}
+
+/// Of a write of so many bytes.
+pub(super) fn stripes(bytes: u64) -> u64 {
+    bytes.div_ceil(STRIPE_BYTES)
+}
+
+impl Line {
+    /// One more comes now.
+    #[inline]
+    pub(super) fn enter(&mut self, stripes: u64, now_ns: u64) {
+        self.look(now_ns);
+        self.stripes += stripes;
+    }
+
+    /// One ends now after so long, or fails.
+    #[inline]
+    pub(super) fn leave(&mut self, stripes: u64, took_ns: Option<u64>, now_ns: u64) {
+        self.look(now_ns);
+        self.stripes = self.stripes.saturating_sub(stripes);
+        if let Some(took_ns) = took_ns {
+            self.left += stripes;
+            self.last_ns = now_ns;
+            self.least_ns = self.least_ns.min(took_ns);
+        }
+    }
+
+    #[inline]
+    fn look(&mut self, now_ns: u64) {
+        // What leaves at one moment counts together.
+        if now_ns > self.last_ns && now_ns.saturating_sub(self.since_ns) >= WINDOW_NS {
+            self.end_window(now_ns);
+        }
+    }
+
+    /// A window ends when something left, or where nothing did for as long.
+    fn end_window(&mut self, now_ns: u64) {
+        let counted_ns = self.last_ns.saturating_sub(self.since_ns);
+        let silent_ns = now_ns.saturating_sub(self.last_ns.max(self.since_ns));
+        let (counted_ns, end_ns) = match self.stripes > 0 {
+            true if counted_ns >= WINDOW_NS => (counted_ns, self.last_ns),
+            true if silent_ns >= WINDOW_NS => (now_ns - self.since_ns, now_ns),
+            true => return,
+            // Nothing was there any more that could leave.
+            false => (counted_ns.max(WINDOW_NS), now_ns),
+        };
+        let rate = self.left as f64 / counted_ns as f64;
+        let waits = self.wait_ns() > 0;
+        if rate > self.rate {
+            self.rate = rate;
+        } else if self.waited && waits {
+            self.rate -= (self.rate - rate) / SLOWER;
+        }
+        (self.since_ns, self.left, self.waited) = (end_ns, 0, waits);
+    }
+
+    /// How long one that comes now would wait before its turn, in nanoseconds.
+    #[inline]
+    pub(super) fn wait_ns(&self) -> u64 {
+        if self.rate > 0.0 {
+            // What it takes itself is not waiting.
+            ((self.stripes as f64 / self.rate) as u64).saturating_sub(self.least_ns)
+        } else {
+            0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A device that serves eight stripes at a time, each in this many milliseconds.
+    struct Device {
+        line: Line,
+        now: u64,
+        each: u64,
+    }
+
+    impl Device {
+        /// So many writes of one stripe come at once; all end.
+        fn burst(&mut self, writes: u64) {
+            let began = self.now;
+            (0..writes).for_each(|_| self.line.enter(1, began));
+            let mut left = writes;
+            while left > 0 {
+                self.now += self.each * MS;
+                for _ in 0..left.min(8) {
+                    self.line.leave(1, Some(self.now - began), self.now);
+                    left -= 1;
+                }
+            }
+            // Some time later.
+            self.now += 1000 * MS;
+        }
+
+        fn wait_behind(&self, writes: u64) -> f64 {
+            let mut line = self.line.clone();
+            line.enter(writes, self.now);
+            line.wait_ns() as f64 / MS as f64
+        }
+    }
+
+    #[test]
+    fn a_line_longer_than_any_seen_waits_accordingly() {
+        let mut device = Device { line: Line::default(), now: 0, each: 2 };
+        assert_eq!(device.wait_behind(1000), 0.0);
+        device.burst(400);
+        assert_eq!(device.line.stripes, 0);
+        // 4 stripes leave each millisecond; the last to be served takes 2 of them itself.
+        for (writes, waits) in [(0, 0.0), (8, 0.0), (80, 18.0), (8000, 1998.0)] {
+            let seen = device.wait_behind(writes);
+            assert!((seen - waits).abs() <= 0.1 * waits, "{writes}: {seen}, {waits}");
+        }
+    }
+
+    #[test]
+    fn a_device_may_get_slower_and_faster() {
+        let mut device = Device { line: Line::default(), now: 0, each: 2 };
+        device.burst(400);
+        device.each = 4;
+        // Of each burst the windows count before which, and after which, others wait.
+        (0..8).for_each(|_| device.burst(400));
+        let slow = device.wait_behind(800);
+        assert!((350.0..=400.0).contains(&slow), "{slow}");
+        device.each = 2;
+        device.burst(400);
+        let fast = device.wait_behind(800);
+        assert!((180.0..=200.0).contains(&fast), "{fast}");
+    }
+
+    #[test]
+    fn what_is_not_waited_for_makes_no_device_slow() {
+        let mut device = Device { line: Line::default(), now: 0, each: 2 };
+        device.burst(400);
+        let before = device.line.rate;
+        (0..100).for_each(|_| device.burst(1));
+        assert_eq!(device.line.rate, before);
+        device.line.enter(3, device.now);
+        device.line.leave(3, None, device.now);
+        assert_eq!(device.line.stripes, 0);
+        // Of a line that was there before it is not known how long it is.
+        device.line.leave(5, Some(MS), device.now);
+        assert_eq!(device.line.stripes, 0);
+    }
+
+    #[test]
+    fn large_writes_count_by_their_stripes() {
+        assert_eq!([0, 1, 4096, 65_536, 65_537, 1 << 20].map(stripes), [0, 1, 1, 1, 2, 16]);
+    }
+}
