@@ -92,7 +92,11 @@ impl Door {
         let gain = f64::from(gains[kind.index()]) * blocks as f64 * 1e9;
         let sooner = self.past.wait_ns() as f64 - ssd_wait_ns as f64;
         // What a part of enters gains nothing or a little.
-        if enters { -sooner > SURE_NS + gain.max(0.0) } else { sooner > SURE_NS - gain.min(0.0) }
+        match enters {
+            // A backing of which nothing is known may be a disk that is busy for seconds with what the SSD takes in one millisecond.
+            true => self.past.is_known() && -sooner > SURE_NS + gain.max(0.0),
+            false => sooner > SURE_NS - gain.min(0.0),
+        }
     }
 }
 
@@ -239,6 +243,38 @@ mod tests {
             let expected = if two[0].1 == two[1].1 { sequential } else { other };
             assert_eq!(two[1].0.shape_served(), expected, "{at}");
         }
+    }
+
+    /// Writes of which the SSD serves one in a millisecond, and the backing two once that was seen.
+    #[test]
+    fn a_write_passes_by_while_the_ssd_is_busy_if_it_is_known_what_the_backing_can() {
+        let mut doors = Doors::new(1024);
+        doors.open(0, &Terms { shares: OPEN, gains: Some(Box::new([2e-3; KINDS])) });
+        let serve = |doors: &mut Doors, by_ssd, from: u64, per_ms: u64| {
+            (0..40).for_each(|_| doors.began(0, by_ssd, 4096));
+            for at in 1..=40 {
+                doors.set_clock((from + at / per_ms) * 1_000_000);
+                doors.ended(0, by_ssd, 4096, Some(1_000_000));
+            }
+        };
+        let mut key = 0;
+        let mut enters = |doors: &mut Doors| {
+            key += 10;
+            doors.ask(0, true, [key].into_iter()).1
+        };
+        serve(&mut doors, true, 0, 1);
+        (0..100).for_each(|_| doors.began(0, true, 4096));
+        // They wait for 99 ms. Of the backing nothing is known.
+        assert!(enters(&mut doors));
+        serve(&mut doors, false, 100, 2);
+        (0..100).for_each(|_| doors.began(0, false, 4096));
+        // It takes 50 ms there: 49 are more than the 2 by which a write is worth more than its price.
+        assert!(!enters(&mut doors));
+        // And as long as here.
+        (0..110).for_each(|_| doors.began(0, false, 4096));
+        assert!(enters(&mut doors));
+        // No read goes another way.
+        assert!(doors.ask(0, false, [7].into_iter()).1);
     }
 
     #[test]

@@ -90,10 +90,16 @@ impl Line {
         (self.since_ns, self.left, self.waited) = (end_ns, 0, waits);
     }
 
-    /// How long one that comes now would wait before its turn, in nanoseconds.
+    /// What the device can is known.
+    #[inline]
+    pub(super) fn is_known(&self) -> bool {
+        self.rate > 0.0
+    }
+
+    /// How long one that comes now would wait before its turn, in nanoseconds; 0 if that is not known.
     #[inline]
     pub(super) fn wait_ns(&self) -> u64 {
-        if self.rate > 0.0 {
+        if self.is_known() {
             // What it takes itself is not waiting.
             ((self.stripes as f64 / self.rate) as u64).saturating_sub(self.least_ns)
         } else {
