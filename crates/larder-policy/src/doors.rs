@@ -93,8 +93,7 @@ impl Door {
         let sooner = self.past.wait_ns() as f64 - ssd_wait_ns as f64;
         // What a part of enters gains nothing or a little.
         match enters {
-            // A backing of which nothing is known may be a disk that is busy for seconds with what the SSD takes in one millisecond.
-            true => self.past.is_known() && -sooner > SURE_NS + gain.max(0.0),
+            true => self.past.may_be_tried() && -sooner > SURE_NS + gain.max(0.0),
             false => sooner > SURE_NS - gain.min(0.0),
         }
     }
@@ -247,7 +246,7 @@ mod tests {
 
     /// Writes of which the SSD serves one in a millisecond, and the backing two once that was seen.
     #[test]
-    fn a_write_passes_by_while_the_ssd_is_busy_if_it_is_known_what_the_backing_can() {
+    fn a_write_passes_by_while_the_ssd_is_busy_as_far_as_it_is_known_what_the_backing_can() {
         let mut doors = Doors::new(1024);
         doors.open(0, &Terms { shares: OPEN, gains: Some(Box::new([2e-3; KINDS])) });
         let serve = |doors: &mut Doors, by_ssd, from: u64, per_ms: u64| {
@@ -264,8 +263,11 @@ mod tests {
         };
         serve(&mut doors, true, 0, 1);
         (0..100).for_each(|_| doors.began(0, true, 4096));
-        // They wait for 99 ms. Of the backing nothing is known.
+        // They wait for 99 ms. Of the backing nothing is known: a few try it.
+        assert!(!enters(&mut doors));
+        (0..16).for_each(|_| doors.began(0, false, 4096));
         assert!(enters(&mut doors));
+        (0..16).for_each(|_| doors.ended(0, false, 4096, None));
         serve(&mut doors, false, 100, 2);
         (0..100).for_each(|_| doors.began(0, false, 4096));
         // It takes 50 ms there: 49 are more than the 2 by which a write is worth more than its price.

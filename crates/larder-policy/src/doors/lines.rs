@@ -13,6 +13,9 @@ const WINDOW_NS: u64 = 10_000_000;
 /// A device that gets slower is seen to be so within about as many windows in which writes had to wait.
 const SLOWER: f64 = 16.0;
 
+/// Of a device of which nothing is known so many stripes at a time.
+const TRIED: u64 = 16;
+
 /// Writes under way to one device.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
@@ -90,16 +93,16 @@ impl Line {
         (self.since_ns, self.left, self.waited) = (end_ns, 0, waits);
     }
 
-    /// What the device can is known.
+    /// What the device can is known, or so little is under way that it may be tried: it may be a disk that is busy for seconds with what an SSD takes in a millisecond.
     #[inline]
-    pub(super) fn is_known(&self) -> bool {
-        self.rate > 0.0
+    pub(super) fn may_be_tried(&self) -> bool {
+        self.rate > 0.0 || self.stripes < TRIED
     }
 
     /// How long one that comes now would wait before its turn, in nanoseconds; 0 if that is not known.
     #[inline]
     pub(super) fn wait_ns(&self) -> u64 {
-        if self.is_known() {
+        if self.rate > 0.0 {
             // What it takes itself is not waiting.
             ((self.stripes as f64 / self.rate) as u64).saturating_sub(self.least_ns)
         } else {
