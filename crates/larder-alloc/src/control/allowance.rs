@@ -106,7 +106,7 @@ impl Heard {
 
 impl ControlLoop {
     /// A loop that is told of writes by [`Self::grant`], rather than request by request, and whose tenants' doors are where their requests are served ([`Self::asked`],
-    /// [`Self::absorb_offers`], [`Self::shares`]).
+    /// [`Self::absorb_offers`], [`Self::terms`]).
     pub fn granting(mut self) -> Self {
         self.granting = true;
         self.gate = self.gate.take().map(Gate::without_doors);
