@@ -39,9 +39,9 @@ use memory::{Known, Memory};
 use proportional::Member;
 use solver::{Prices, Solved, least_writes, solve};
 
-/// A stream of reads passes by the cache once it is longer: a backup of a whole disk. Shorter ones are left to replacement policies that scans do not harm, since files that are
+/// A stream of reads passes by the cache once it is longer: a backup of a whole disk. Shorter ones are left to replacement policies that scans do not harm, and to prices, since files that are
 /// read again and again from begin to end are worth their place.
-const BYPASS_BYTES: u64 = 32 << 20;
+const BYPASS_BYTES: u64 = 128 << 20;
 
 /// Our own allocator.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +65,7 @@ impl Allocator for Larder {
 
     fn profile(&self) -> Profile {
         // Until something is known about a tenant, it gets what does well with most.
-        let mode = Mode { caching: plain(PolicySpec::S3Fifo), write: WritePolicy::WriteBack };
+        let mode = Mode { caching: plain(PolicySpec::Lirs), write: WritePolicy::WriteBack };
         let layout = Layout::Lending;
         Profile {
             layout,

@@ -390,7 +390,7 @@ fn a_configured_replacement_stands() {
     let allocator = larder_alloc::by_name("larder").expect("known");
     let epochs = EpochLoop::new(config(100), allocator, vec![mine, tenant("free", None)]).expect("fits");
     let seen: Vec<_> = epochs.standings().iter().map(|it| it.decision.mode.caching.to_string()).collect();
-    assert_eq!(seen, ["arc", "s3-fifo"]);
+    assert_eq!(seen, ["arc", "lirs"]);
 }
 
 #[test]
