@@ -57,8 +57,10 @@ def configure(folder, allocator):
 def run(folder, loads, options, allocator):
     write_disks(folder, loads)
     cache = f"{folder}/cache.img"
-    if os.path.exists(cache):
-        os.remove(cache)
+    # The disks are new: what the last cache had for them, dirty blocks too, is given up, and with it the note that asks for it.
+    for last in (cache, f"{cache}.last.json"):
+        if os.path.exists(last):
+            os.remove(last)
     written = demo.write_config
 
     def write_config(*arguments):
