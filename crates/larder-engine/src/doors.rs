@@ -17,6 +17,8 @@ pub(crate) struct Asked {
     pub closed: bool,
     /// A write whose end doors are told of, with how long it took since this moment of their clock.
     pub began_ns: Option<NonZeroU64>,
+    /// What was ahead of it then, in 64 KiB.
+    pub ahead: u16,
 }
 
 /// Blocks that requests of a tenant brought, by the [`Kind::index`] of the requests.
@@ -137,12 +139,12 @@ impl Engine {
         let writes_back = write && self.writes_back(volume);
         let closed = !(enters || writes_back && self.is_ordered(volume));
         // Without a clock nothing is known of how long they take; where the backing takes all of them it does not matter.
-        let began_ns = self.offered.as_mut().filter(|_| writes_back).and_then(|offered| {
+        let began = self.offered.as_mut().filter(|_| writes_back).and_then(|offered| {
             let now_ns = NonZeroU64::new(offered.doors.now_ns())?;
-            offered.doors.began(tenant, !closed, len);
-            Some(now_ns)
+            Some((now_ns, offered.doors.began(tenant, !closed, len)))
         });
-        Asked { kind, closed, began_ns }
+        let (began_ns, ahead) = began.map_or((None, 0), |(now_ns, ahead)| (Some(now_ns), ahead));
+        Asked { kind, closed, began_ns, ahead }
     }
 
     /// A request of so many bytes has ended, but for what makes it durable.
@@ -151,7 +153,7 @@ impl Engine {
         let (Some(began_ns), tenant) = (asked.began_ns, self.tenant_of(volume)) else { return };
         if let Some(Offered { doors, .. }) = self.offered.as_deref_mut() {
             let took_ns = well.then(|| doors.now_ns().saturating_sub(began_ns.get()));
-            doors.ended(tenant, !asked.closed, bytes, took_ns);
+            doors.ended(tenant, !asked.closed, bytes, asked.ahead, took_ns);
         }
     }
 

@@ -149,16 +149,17 @@ impl Doors {
         self.seen.expect(key);
     }
 
-    /// A tenant's write of so many bytes, which is taken by the SSD alone or passes it by, is under way: until [`Self::ended`].
-    pub fn began(&mut self, tenant: usize, by_ssd: bool, bytes: u64) {
+    /// A tenant's write of so many bytes, which is taken by the SSD alone or passes it by, is under way until [`Self::ended`]: behind so many 64 KiB.
+    pub fn began(&mut self, tenant: usize, by_ssd: bool, bytes: u64) -> u16 {
         let now_ns = self.now_ns;
-        self.line(tenant, by_ssd).enter(stripes(bytes), now_ns);
+        let ahead = self.line(tenant, by_ssd).enter(stripes(bytes), now_ns);
+        u16::try_from(ahead).unwrap_or(u16::MAX)
     }
 
     /// It has ended, after so many nanoseconds if it ended well.
-    pub fn ended(&mut self, tenant: usize, by_ssd: bool, bytes: u64, took_ns: Option<u64>) {
+    pub fn ended(&mut self, tenant: usize, by_ssd: bool, bytes: u64, ahead: u16, took_ns: Option<u64>) {
         let now_ns = self.now_ns;
-        self.line(tenant, by_ssd).leave(stripes(bytes), took_ns, now_ns);
+        self.line(tenant, by_ssd).leave(stripes(bytes), ahead.into(), took_ns, now_ns);
     }
 
     /// It is so late, in nanoseconds since any moment.
@@ -250,10 +251,10 @@ mod tests {
         let mut doors = Doors::new(1024);
         doors.open(0, &Terms { shares: OPEN, gains: Some(Box::new([2e-3; KINDS])) });
         let serve = |doors: &mut Doors, by_ssd, from: u64, per_ms: u64| {
-            (0..40).for_each(|_| doors.began(0, by_ssd, 4096));
-            for at in 1..=40 {
+            let ahead: Vec<_> = (0..40).map(|_| doors.began(0, by_ssd, 4096)).collect();
+            for (at, ahead) in (1..).zip(ahead) {
                 doors.set_clock((from + at / per_ms) * 1_000_000);
-                doors.ended(0, by_ssd, 4096, Some(1_000_000));
+                doors.ended(0, by_ssd, 4096, ahead, Some(at / per_ms * 1_000_000));
             }
         };
         let mut key = 0;
@@ -262,18 +263,18 @@ mod tests {
             doors.ask(0, true, [key].into_iter()).1
         };
         serve(&mut doors, true, 0, 1);
-        (0..100).for_each(|_| doors.began(0, true, 4096));
+        (0..100).for_each(|_| _ = doors.began(0, true, 4096));
         // They wait for 99 ms. Of the backing nothing is known: a few try it.
         assert!(!enters(&mut doors));
-        (0..16).for_each(|_| doors.began(0, false, 4096));
+        (0..16).for_each(|_| _ = doors.began(0, false, 4096));
         assert!(enters(&mut doors));
-        (0..16).for_each(|_| doors.ended(0, false, 4096, None));
+        (0..16).for_each(|_| doors.ended(0, false, 4096, 0, None));
         serve(&mut doors, false, 100, 2);
-        (0..100).for_each(|_| doors.began(0, false, 4096));
+        (0..100).for_each(|_| _ = doors.began(0, false, 4096));
         // It takes 50 ms there: 49 are more than the 2 by which a write is worth more than its price.
         assert!(!enters(&mut doors));
         // And as long as here.
-        (0..110).for_each(|_| doors.began(0, false, 4096));
+        (0..110).for_each(|_| _ = doors.began(0, false, 4096));
         assert!(enters(&mut doors));
         // No read goes another way.
         assert!(doors.ask(0, false, [7].into_iter()).1);

@@ -21,6 +21,9 @@ const REMEMBERED_BLOCKS_MIN: u64 = 1 << 20;
 /// Requests of a kind that make their mean latency count in full; fewer are mixed with what was known before.
 const ENOUGH: f64 = 20.0;
 
+/// Writes in an epoch of which a device that can be chosen took a few, or is not chosen.
+const MANY: f64 = 5.0 * ENOUGH;
+
 /// Requests that are gathered before they are analyzed, which is faster than one by one.
 const TOGETHER: usize = 4096;
 
@@ -233,7 +236,8 @@ impl Observer {
         // Not where a promise is to be kept: what is late would be kept late.
         let mut counted = if promised { Measured::default() } else { self.past };
         counted.add(&self.measured);
-        let latencies = latencies(&counted, &self.latencies.unwrap_or(nominal), &nominal);
+        let before = self.latencies.unwrap_or(nominal);
+        let latencies = latencies(&counted, &self.measured, &before, &nominal);
         let mut findings = Findings {
             seconds: now - self.began + self.before,
             measured: self.measured,
@@ -287,26 +291,32 @@ impl Observer {
     }
 }
 
-/// What requests take: as measured, or as before where there were too few.
+/// What requests take: as measured in this epoch and those before, or as known before where there were too few.
 ///
 /// Which device takes the writes is a matter of choice, and one that takes none now is not measured: then it is taken to be as crowded as the other, so that a burst
-/// does not speak for the device that it did not meet.
-fn latencies(measured: &Measured, before: &Latencies, nominal: &Latencies) -> Latencies {
+/// does not speak for the device that it did not meet. Nor does it speak for the one that it did meet once it is over, if that has taken none since: it would never be chosen again.
+fn latencies(measured: &Measured, now: &Measured, before: &Latencies, nominal: &Latencies) -> Latencies {
     let mix = |timed: &Timed, before: f64| {
         let weight = (timed.count as f64 / ENOUGH).min(1.0);
         timed.mean().map_or(before, |mean| mean * weight + before * (1.0 - weight))
     };
     let crowded = |timed: &Timed, nominal: f64| timed.mean().map(|mean| (mean / nominal).max(1.0));
-    let (cached, backing) = (&measured.cached_writes, &measured.backing_writes);
-    let cached_like = crowded(backing, nominal.backing_write)
+    let writes = (now.cached_writes.count + now.backing_writes.count) as f64;
+    let recent = |timed: &Timed, now: &Timed| match writes < MANY || now.count as f64 >= ENOUGH {
+        true => *timed,
+        false => Timed::default(),
+    };
+    let cached = recent(&measured.cached_writes, &now.cached_writes);
+    let backing = recent(&measured.backing_writes, &now.backing_writes);
+    let cached_like = crowded(&backing, nominal.backing_write)
         .map_or(before.cached_write, |times| nominal.cached_write * times);
-    let backing_like = crowded(cached, nominal.cached_write)
+    let backing_like = crowded(&cached, nominal.cached_write)
         .map_or(before.backing_write, |times| nominal.backing_write * times);
     Latencies {
         read_hit: mix(&measured.read_hits, before.read_hit),
         read_miss: mix(&measured.read_misses, before.read_miss),
-        cached_write: mix(cached, if cached.count == 0 { cached_like } else { before.cached_write }),
-        backing_write: mix(backing, if backing.count == 0 { backing_like } else { before.backing_write }),
+        cached_write: mix(&cached, if cached.count == 0 { cached_like } else { before.cached_write }),
+        backing_write: mix(&backing, if backing.count == 0 { backing_like } else { before.backing_write }),
         write_back: mix(&measured.write_backs, before.write_back),
     }
 }

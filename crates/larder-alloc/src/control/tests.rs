@@ -138,6 +138,30 @@ fn where_the_method_has_a_memory_latencies_are_means_over_some_epochs() {
 }
 
 #[test]
+fn a_burst_that_the_ssd_met_does_not_speak_for_it_once_it_takes_no_writes() {
+    let mut control = control("larder", &["a"]);
+    control.arrive(&[0], 0.0).expect("fits");
+    let mut at = 0.0;
+    let mut epoch = |cached: (u32, f64), backing: (u32, f64)| {
+        read_twice(&mut control, 0, 40);
+        (0..cached.0).for_each(|_| control.served(0, ServedBy::CachedWrite, cached.1));
+        (0..backing.0).for_each(|_| control.served(0, ServedBy::BackingWrite, backing.1));
+        at += 600.0;
+        control.decide(at, &[]).expect("decided");
+        control.positions()[0].findings.as_ref().map(|findings| findings.latencies.cached_write)
+    };
+    let nominal = Latencies::default();
+    assert_eq!(epoch((4000, 1.0), (100, 1.0)), Some(1.0));
+    // Too few of either to tell.
+    assert_eq!(epoch((0, 0.0), (99, nominal.backing_write)), Some(1.0));
+    // What the backing takes, as crowded as it was in the mean, the SSD would take sooner.
+    let later = epoch((19, 1.0), (1000, nominal.backing_write)).expect("found");
+    assert!((nominal.cached_write..0.1).contains(&later), "{later}");
+    // It takes some again.
+    assert_eq!(epoch((20, 2.0), (1000, nominal.backing_write)).map(|it| it > 1.0), Some(true));
+}
+
+#[test]
 fn a_tenant_with_a_promise_is_measured_in_the_last_epoch_alone() {
     let mut control = control("larder", &["a"]);
     let share = Goals { share: Some(2.0), ..Goals::default() };

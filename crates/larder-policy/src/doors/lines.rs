@@ -3,6 +3,9 @@
 //! Guests write in bursts. A thousand writes at once wait in line before one device while the other has nothing to do, whatever each of them is worth in the mean. What a line waits follows from two
 //! numbers that hold for lines of any length: how much of it is under way, over the most that was seen to leave it per second. Large writes go to several disks, or chips, of a device: each
 //! [`STRIPE_BYTES`] of them counts.
+//!
+//! A device that serves many at a time is seldom seen at its limit, and what leaves it tells nothing then. So it is also remembered behind how much nothing had to wait. A line of twice that is
+//! taken not to wait either, and so tried: a disk array shows within some milliseconds what it can, and a single disk is not given more than it works off at once.
 
 /// What a device takes at a time.
 const STRIPE_BYTES: u64 = 64 << 10;
@@ -13,8 +16,14 @@ const WINDOW_NS: u64 = 10_000_000;
 /// A device that gets slower is seen to be so within about as many windows in which writes had to wait.
 const SLOWER: f64 = 16.0;
 
-/// Of a device of which nothing is known so many stripes at a time.
-const TRIED: u64 = 16;
+/// Of a device of which nothing is known: behind so many stripes nothing waits.
+const UNQUEUED: f64 = 8.0;
+
+/// Nothing waits in a line so many times as long as the longest in which that was seen: until it is seen otherwise.
+const TRIED: f64 = 2.0;
+
+/// What took no longer than so many times the least did not wait.
+const AT_ONCE: u64 = 2;
 
 /// Writes under way to one device.
 #[derive(Clone, Debug)]
@@ -31,11 +40,22 @@ pub(super) struct Line {
     rate: f64,
     /// The least that a write took.
     least_ns: u64,
+    /// Behind so many stripes nothing had to wait.
+    unqueued: f64,
 }
 
 impl Default for Line {
     fn default() -> Self {
-        Self { stripes: 0, since_ns: 0, left: 0, last_ns: 0, waited: false, rate: 0.0, least_ns: u64::MAX }
+        Self {
+            stripes: 0,
+            since_ns: 0,
+            left: 0,
+            last_ns: 0,
+            waited: false,
+            rate: 0.0,
+            least_ns: u64::MAX,
+            unqueued: UNQUEUED,
+        }
     }
 }
 
@@ -45,22 +65,38 @@ pub(super) fn stripes(bytes: u64) -> u64 {
 }
 
 impl Line {
-    /// One more comes now.
+    /// One more comes now: how many stripes are ahead of it.
     #[inline]
-    pub(super) fn enter(&mut self, stripes: u64, now_ns: u64) {
+    pub(super) fn enter(&mut self, stripes: u64, now_ns: u64) -> u64 {
         self.look(now_ns);
+        let ahead = self.stripes;
         self.stripes += stripes;
+        ahead
     }
 
-    /// One ends now after so long, or fails.
+    /// One ends now, behind so many stripes and after so long, or fails.
     #[inline]
-    pub(super) fn leave(&mut self, stripes: u64, took_ns: Option<u64>, now_ns: u64) {
+    pub(super) fn leave(&mut self, stripes: u64, ahead: u64, took_ns: Option<u64>, now_ns: u64) {
         self.look(now_ns);
         self.stripes = self.stripes.saturating_sub(stripes);
         if let Some(took_ns) = took_ns {
             self.left += stripes;
             self.last_ns = now_ns;
             self.least_ns = self.least_ns.min(took_ns);
+            // A large one takes longer by itself.
+            if stripes == 1 {
+                self.learn(ahead as f64, took_ns);
+            }
+        }
+    }
+
+    #[inline]
+    fn learn(&mut self, ahead: f64, took_ns: u64) {
+        let at_once = took_ns < self.least_ns.saturating_mul(AT_ONCE);
+        if at_once {
+            self.unqueued = self.unqueued.max(ahead);
+        } else if ahead < self.unqueued {
+            self.unqueued -= (self.unqueued - ahead) / SLOWER;
         }
     }
 
@@ -84,7 +120,7 @@ impl Line {
             false => (counted_ns.max(WINDOW_NS), now_ns),
         };
         let rate = self.left as f64 / counted_ns as f64;
-        let waits = self.wait_ns() > 0;
+        let waits = self.behind_ns() > 0;
         if rate > self.rate {
             self.rate = rate;
         } else if self.waited && waits {
@@ -93,17 +129,28 @@ impl Line {
         (self.since_ns, self.left, self.waited) = (end_ns, 0, waits);
     }
 
+    /// So little is under way that nothing waits.
+    #[inline]
+    fn is_short(&self) -> bool {
+        (self.stripes as f64) < TRIED * self.unqueued
+    }
+
     /// What the device can is known, or so little is under way that it may be tried: it may be a disk that is busy for seconds with what an SSD takes in a millisecond.
     #[inline]
     pub(super) fn may_be_tried(&self) -> bool {
-        self.rate > 0.0 || self.stripes < TRIED
+        self.rate > 0.0 || self.is_short()
     }
 
     /// How long one that comes now would wait before its turn, in nanoseconds; 0 if that is not known.
     #[inline]
     pub(super) fn wait_ns(&self) -> u64 {
+        if self.is_short() { 0 } else { self.behind_ns() }
+    }
+
+    /// What is under way takes so long at the most that was seen to leave, but for what one takes itself; 0 if that is not known.
+    #[inline]
+    fn behind_ns(&self) -> u64 {
         if self.rate > 0.0 {
-            // What it takes itself is not waiting.
             ((self.stripes as f64 / self.rate) as u64).saturating_sub(self.least_ns)
         } else {
             0
@@ -128,13 +175,11 @@ mod tests {
         /// So many writes of one stripe come at once; all end.
         fn burst(&mut self, writes: u64) {
             let began = self.now;
-            (0..writes).for_each(|_| self.line.enter(1, began));
-            let mut left = writes;
-            while left > 0 {
+            let mut ahead = (0..writes).map(|_| self.line.enter(1, began)).collect::<Vec<_>>().into_iter();
+            while ahead.len() > 0 {
                 self.now += self.each * MS;
-                for _ in 0..left.min(8) {
-                    self.line.leave(1, Some(self.now - began), self.now);
-                    left -= 1;
+                for ahead in ahead.by_ref().take(8) {
+                    self.line.leave(1, ahead, Some(self.now - began), self.now);
                 }
             }
             // Some time later.
@@ -184,11 +229,50 @@ mod tests {
         (0..100).for_each(|_| device.burst(1));
         assert_eq!(device.line.rate, before);
         device.line.enter(3, device.now);
-        device.line.leave(3, None, device.now);
+        device.line.leave(3, 0, None, device.now);
         assert_eq!(device.line.stripes, 0);
         // Of a line that was there before it is not known how long it is.
-        device.line.leave(5, Some(MS), device.now);
+        device.line.leave(5, 0, Some(MS), device.now);
         assert_eq!(device.line.stripes, 0);
+    }
+
+    /// A device that serves 128 at a time is never seen at its limit by bursts of which each is a little longer than the last, and one that serves a single one soon is.
+    #[test]
+    fn longer_lines_are_tried_until_one_waits() {
+        let bursts = |parallel: u64| {
+            let (mut line, mut now) = (Line::default(), 0);
+            let mut tried = Vec::new();
+            for _ in 0..60 {
+                let began = now;
+                let mut ahead = Vec::new();
+                while line.may_be_tried() && line.wait_ns() == 0 && ahead.len() < 1000 {
+                    ahead.push(line.enter(1, began));
+                }
+                for (at, ahead) in ahead.iter().enumerate() {
+                    let took = (1 + at as u64 / parallel) * 2 * MS;
+                    now = began + took;
+                    line.leave(1, *ahead, Some(took), now);
+                }
+                now += 1000 * MS;
+                tried.push(ahead.len());
+            }
+            tried
+        };
+        assert_eq!(bursts(128)[..4], [16, 30, 58, 114]);
+        // As long a line as keeps all of it busy, and the same again: half of that wait for 2 ms.
+        assert!(bursts(128)[5..].iter().all(|tried| (128..=256).contains(tried)), "{:?}", bursts(128));
+        let alone = bursts(1);
+        assert!(alone[0] == 16 && alone[11] <= 8 && alone[59] <= 3, "{alone:?}");
+    }
+
+    #[test]
+    fn a_large_write_that_takes_its_time_has_not_waited() {
+        let mut line = Line::default();
+        for took_ms in [2, 40] {
+            let ahead = line.enter(16, 0);
+            line.leave(16, ahead, Some(took_ms * MS), took_ms * MS);
+        }
+        assert_eq!(line.unqueued, UNQUEUED);
     }
 
     #[test]

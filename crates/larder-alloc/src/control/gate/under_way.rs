@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use larder_policy::doors::Doors;
 
-/// A write: when it ends, how long it takes, whose it is, what serves it and its bytes. The first to end comes first.
-type Write = Reverse<(u64, u64, usize, bool, u64)>;
+/// A write: when it ends, how long it takes, whose it is, what serves it, its bytes and what is ahead of it. The first to end comes first.
+type Write = Reverse<(u64, u64, usize, bool, u64, u16)>;
 
 /// Writes that have begun. Times are nanoseconds.
 #[derive(Clone, Debug, Default)]
@@ -18,11 +18,11 @@ impl UnderWay {
     /// It is so late.
     pub(super) fn until(&mut self, now: f64, doors: &mut Doors) {
         let now_ns = nanoseconds(now);
-        while let Some(&Reverse((end_ns, took_ns, tenant, by_ssd, bytes))) = self.writes.peek()
+        while let Some(&Reverse((end_ns, took_ns, tenant, by_ssd, bytes, ahead))) = self.writes.peek()
             && end_ns <= now_ns
         {
             doors.set_clock(end_ns);
-            doors.ended(tenant, by_ssd, bytes, Some(took_ns));
+            doors.ended(tenant, by_ssd, bytes, ahead, Some(took_ns));
             self.writes.pop();
         }
         doors.set_clock(now_ns);
@@ -30,9 +30,9 @@ impl UnderWay {
 
     /// A write begins now that will take so many seconds.
     pub(super) fn begin(&mut self, doors: &mut Doors, tenant: usize, by_ssd: bool, bytes: u64, seconds: f64) {
-        doors.began(tenant, by_ssd, bytes);
+        let ahead = doors.began(tenant, by_ssd, bytes);
         let took_ns = nanoseconds(seconds);
-        self.writes.push(Reverse((doors.now_ns() + took_ns, took_ns, tenant, by_ssd, bytes)));
+        self.writes.push(Reverse((doors.now_ns() + took_ns, took_ns, tenant, by_ssd, bytes, ahead)));
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
