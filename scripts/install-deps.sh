@@ -6,7 +6,7 @@ case "${1:-}" in
     build) packages="build-essential pkg-config" ;;
     deb) packages="build-essential pkg-config dpkg-dev mmdebstrap libnbd-bin" ;;
     test-systemd) packages="build-essential pkg-config dpkg-dev mmdebstrap e2fsprogs qemu-system-x86 seabios busybox-static cpio kmod xz-utils python3" ;;
-    test) packages="build-essential pkg-config nbdkit libnbd-bin python3-libnbd qemu-utils qemu-system-common fio fuse3 e2fsprogs zstd python3-venv qemu-system-x86 seabios busybox-static cpio kmod xz-utils lz4 prometheus openssl curl bsdutils mandoc man-db systemd strace" ;;
+    test) packages="build-essential pkg-config nbdkit nbdkit-plugin-python libnbd-bin python3-libnbd qemu-utils qemu-system-common fio fuse3 e2fsprogs zstd python3-venv qemu-system-x86 seabios busybox-static cpio kmod xz-utils lz4 prometheus openssl curl bsdutils mandoc man-db systemd strace" ;;
     bench) packages="build-essential pkg-config python3 nbdkit libnbd-bin qemu-utils qemu-system-common fio python3-venv" ;;
     bench-flushes) packages="build-essential pkg-config python3 nbdkit nbdkit-plugin-python libnbd-bin fuse3 fio" ;;
     bench-guest) packages="build-essential pkg-config python3 fio e2fsprogs qemu-system-x86 seabios busybox-static cpio kmod xz-utils lz4 dmsetup bcache-tools nbd-client" ;;

@@ -10,6 +10,7 @@ mod api;
 mod cache_failure;
 mod caching;
 mod clients;
+mod demos;
 mod device;
 mod drain;
 mod epochs;
