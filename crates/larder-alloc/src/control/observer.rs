@@ -21,7 +21,7 @@ const REMEMBERED_BLOCKS_MIN: u64 = 1 << 20;
 /// Requests of a kind that make their mean latency count in full; fewer are mixed with what was known before.
 const ENOUGH: f64 = 20.0;
 
-/// Writes in an epoch of which a device that can be chosen took a few, or is not chosen.
+/// Writes in an epoch of which the SSD takes [`ENOUGH`], or is out of use.
 const MANY: f64 = 5.0 * ENOUGH;
 
 /// Requests that are gathered before they are analyzed, which is faster than one by one.
@@ -234,10 +234,9 @@ impl Observer {
         self.analyze();
         // With a memory, the mean of some epochs: a burst in one of them would else make every miss dear in the next, and cheap in the one after.
         // Not where a promise is to be kept: what is late would be kept late.
-        let mut counted = if promised { Measured::default() } else { self.past };
-        counted.add(&self.measured);
+        let past = if promised { Measured::default() } else { self.past };
         let before = self.latencies.unwrap_or(nominal);
-        let latencies = latencies(&counted, &self.measured, &before, &nominal);
+        let latencies = latencies(&past, &self.measured, &before, &nominal);
         let mut findings = Findings {
             seconds: now - self.began + self.before,
             measured: self.measured,
@@ -266,6 +265,9 @@ impl Observer {
         (self.decided, self.measured_before) = (now, self.measured);
         if let Some(memory) = memory {
             self.latencies = Some(latencies);
+            if is_out_of_use(&self.measured) {
+                self.past.cached_writes = Timed::default();
+            }
             self.before = findings.seconds * memory;
             self.began = now;
             self.fade(memory);
@@ -291,32 +293,39 @@ impl Observer {
     }
 }
 
-/// What requests take: as measured in this epoch and those before, or as known before where there were too few.
+/// True where the SSD takes hardly any of a tenant's writes now, though the backing takes many.
+fn is_out_of_use(now: &Measured) -> bool {
+    let (cached, backing) = (now.cached_writes.count as f64, now.backing_writes.count as f64);
+    cached < ENOUGH && cached + backing >= MANY
+}
+
+/// What requests take: as measured in this epoch and, as far as that still counts, in those before (`past`); or as known `before` where there were too few.
 ///
 /// Which device takes the writes is a matter of choice, and one that takes none now is not measured: then it is taken to be as crowded as the other, so that a burst
-/// does not speak for the device that it did not meet. Nor does it speak for the one that it did meet once it is over, if that has taken none since: it would never be chosen again.
-fn latencies(measured: &Measured, now: &Measured, before: &Latencies, nominal: &Latencies) -> Latencies {
+/// does not speak for the device that it did not meet. Nor does it speak for the SSD that did meet it, if that has taken hardly any since: it would hardly be chosen again.
+fn latencies(past: &Measured, now: &Measured, before: &Latencies, nominal: &Latencies) -> Latencies {
     let mix = |timed: &Timed, before: f64| {
         let weight = (timed.count as f64 / ENOUGH).min(1.0);
         timed.mean().map_or(before, |mean| mean * weight + before * (1.0 - weight))
     };
     let crowded = |timed: &Timed, nominal: f64| timed.mean().map(|mean| (mean / nominal).max(1.0));
-    let writes = (now.cached_writes.count + now.backing_writes.count) as f64;
-    let recent = |timed: &Timed, now: &Timed| match writes < MANY || now.count as f64 >= ENOUGH {
-        true => *timed,
-        false => Timed::default(),
-    };
-    let cached = recent(&measured.cached_writes, &now.cached_writes);
-    let backing = recent(&measured.backing_writes, &now.backing_writes);
-    let cached_like = crowded(&backing, nominal.backing_write)
+    let mut measured = *past;
+    let is_outdated = past.cached_writes.count > 0 && is_out_of_use(now);
+    if is_outdated {
+        measured.cached_writes = Timed::default();
+    }
+    measured.add(now);
+    let (cached, backing) = (&measured.cached_writes, &measured.backing_writes);
+    let cached_like = crowded(backing, nominal.backing_write)
         .map_or(before.cached_write, |times| nominal.cached_write * times);
-    let backing_like = crowded(&cached, nominal.cached_write)
+    let backing_like = crowded(cached, nominal.cached_write)
         .map_or(before.backing_write, |times| nominal.backing_write * times);
+    let is_guessed = is_outdated || cached.count == 0;
     Latencies {
         read_hit: mix(&measured.read_hits, before.read_hit),
         read_miss: mix(&measured.read_misses, before.read_miss),
-        cached_write: mix(&cached, if cached.count == 0 { cached_like } else { before.cached_write }),
-        backing_write: mix(&backing, if backing.count == 0 { backing_like } else { before.backing_write }),
+        cached_write: mix(cached, if is_guessed { cached_like } else { before.cached_write }),
+        backing_write: mix(backing, if backing.count == 0 { backing_like } else { before.backing_write }),
         write_back: mix(&measured.write_backs, before.write_back),
     }
 }

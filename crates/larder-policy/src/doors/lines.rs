@@ -5,7 +5,7 @@
 //! [`STRIPE_BYTES`] of them counts.
 //!
 //! A device that serves many at a time is seldom seen at its limit, and what leaves it tells nothing then. So it is also remembered behind how much nothing had to wait. A line of twice that is
-//! taken not to wait either, and so tried: a disk array shows within some milliseconds what it can, and a single disk is not given more than it works off at once.
+//! taken not to wait either, and so tried: a disk array shows within some milliseconds what it can, and a single disk that it can do one thing at a time.
 
 /// What a device takes at a time.
 const STRIPE_BYTES: u64 = 64 << 10;
@@ -22,8 +22,11 @@ const UNQUEUED: f64 = 8.0;
 /// Nothing waits in a line so many times as long as the longest in which that was seen: until it is seen otherwise.
 const TRIED: f64 = 2.0;
 
-/// What took no longer than so many times the least did not wait.
+/// What took less than so many times the least did not wait.
 const AT_ONCE: u64 = 2;
+
+/// One that did not wait where others of its line do was lucky: so many make a line longer by as much as was seen.
+const LUCK: f64 = 4.0;
 
 /// Writes under way to one device.
 #[derive(Clone, Debug)]
@@ -42,6 +45,8 @@ pub(super) struct Line {
     least_ns: u64,
     /// Behind so many stripes nothing had to wait.
     unqueued: f64,
+    /// That was seen, or otherwise.
+    learned: bool,
 }
 
 impl Default for Line {
@@ -55,6 +60,7 @@ impl Default for Line {
             rate: 0.0,
             least_ns: u64::MAX,
             unqueued: UNQUEUED,
+            learned: false,
         }
     }
 }
@@ -79,25 +85,27 @@ impl Line {
     pub(super) fn leave(&mut self, stripes: u64, ahead: u64, took_ns: Option<u64>, now_ns: u64) {
         self.look(now_ns);
         self.stripes = self.stripes.saturating_sub(stripes);
-        if let Some(took_ns) = took_ns {
+        if let Some(took_ns) = took_ns.map(|took_ns| took_ns.max(1)) {
+            // A large one takes longer by itself, and the first one tells nothing of how long others take.
+            if stripes == 1 && self.least_ns < u64::MAX {
+                self.learn(ahead as f64, took_ns);
+            }
             self.left += stripes;
             self.last_ns = now_ns;
             self.least_ns = self.least_ns.min(took_ns);
-            // A large one takes longer by itself.
-            if stripes == 1 {
-                self.learn(ahead as f64, took_ns);
-            }
         }
     }
 
     #[inline]
     fn learn(&mut self, ahead: f64, took_ns: u64) {
-        let at_once = took_ns < self.least_ns.saturating_mul(AT_ONCE);
-        if at_once {
-            self.unqueued = self.unqueued.max(ahead);
-        } else if ahead < self.unqueued {
-            self.unqueued -= (self.unqueued - ahead) / SLOWER;
+        self.learned = true;
+        if took_ns < self.least_ns.saturating_mul(AT_ONCE) {
+            self.unqueued += (ahead - self.unqueued).max(0.0) / LUCK;
+            return;
         }
+        // What waited in a line that was taken not to wait shows that it is too long.
+        let seen = if ahead < self.unqueued { ahead } else { (ahead - 1.0) / TRIED };
+        self.unqueued -= (self.unqueued - seen).max(0.0) / SLOWER;
     }
 
     #[inline]
@@ -144,7 +152,7 @@ impl Line {
     /// How long one that comes now would wait before its turn, in nanoseconds; 0 if that is not known.
     #[inline]
     pub(super) fn wait_ns(&self) -> u64 {
-        if self.is_short() { 0 } else { self.behind_ns() }
+        if self.learned && self.is_short() { 0 } else { self.behind_ns() }
     }
 
     /// What is under way takes so long at the most that was seen to leave, but for what one takes itself; 0 if that is not known.
@@ -258,16 +266,40 @@ mod tests {
             }
             tried
         };
-        assert_eq!(bursts(128)[..4], [16, 30, 58, 114]);
+        assert_eq!(bursts(128)[..4], [16, 25, 43, 79]);
         // As long a line as keeps all of it busy, and the same again: half of that wait for 2 ms.
         assert!(bursts(128)[5..].iter().all(|tried| (128..=256).contains(tried)), "{:?}", bursts(128));
         let alone = bursts(1);
         assert!(alone[0] == 16 && alone[11] <= 8 && alone[59] <= 3, "{alone:?}");
     }
 
+    /// One disk that always has so many to serve, with a cache of its own that takes one of 40 at once.
+    #[test]
+    fn a_line_that_never_ends_is_known_to_wait() {
+        for (depth, lucky) in [(12, false), (15, false), (32, true)] {
+            let mut device = Device { line: Line::default(), now: 0, each: 2 };
+            let mut waiting = std::collections::VecDeque::new();
+            (0..depth).for_each(|_| waiting.push_back((0, device.line.enter(1, 0))));
+            for turn in 1..2000 {
+                device.now += device.each * MS;
+                let (began, ahead) = waiting.pop_front().expect("one");
+                let took = if lucky && turn % 40 == 0 { device.each * MS } else { device.now - began };
+                device.line.leave(1, ahead, Some(took), device.now);
+                waiting.push_back((device.now, device.line.enter(1, device.now)));
+            }
+            let waits = device.line.wait_ns() / MS;
+            assert!(
+                (2 * depth - 4..=2 * depth).contains(&waits),
+                "{depth}: {waits} ms, {}",
+                device.line.unqueued
+            );
+        }
+    }
+
     #[test]
     fn a_large_write_that_takes_its_time_has_not_waited() {
         let mut line = Line::default();
+        line.leave(1, 0, Some(MS), MS);
         for took_ms in [2, 40] {
             let ahead = line.enter(16, 0);
             line.leave(16, ahead, Some(took_ms * MS), took_ms * MS);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::common::disk::is_root;
 use crate::common::process::{program, run_within};
 
-/// How long each may take: some seconds, and far more on a busy machine.
-const LIMIT: Duration = Duration::from_secs(200);
+/// How long each may take: a minute or two, and far more on a busy machine.
+const LIMIT: Duration = Duration::from_secs(500);
 
 /// A demo or a bench, on the command under test.
 fn script(path: &str) -> Command {
@@ -52,8 +52,8 @@ fn the_demo_of_the_allocators_runs_one_after_the_other() {
 
 #[test]
 fn reads_are_measured_beside_the_peers() {
-    let options = ["--disk={}", "--rounds=1", "--seconds=1", "--depths", "32"];
-    ends_well("bench/nbd.py", &options, "qsd null-co");
+    let options = ["--disk={}", "--rounds=1", "--seconds=1", "--depths", "32", "--scenes", "disk"];
+    ends_well("bench/nbd.py", &options, "qemu-nbd native");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn writes_are_measured_beside_fio() {
         "cleaned",
         "ordered",
     ];
-    ends_well("bench/writeback.py", &options, "ordered");
+    ends_well("bench/writeback.py", &options, "larder's errors: ");
 }
 
 #[test]
