@@ -20,7 +20,7 @@ use crate::{
 };
 use allowance::Heard;
 use budget::{Pace, Part};
-use gate::{Gate, Room};
+use gate::{Gate, Room, Writes};
 use observer::Observer;
 
 mod allowance;
@@ -366,11 +366,11 @@ impl ControlLoop {
         let free = u64::from(self.config.cache_blocks).saturating_sub(held_blocks);
         let write = |position: &Position| position.present.then_some(position.decision.mode.write);
         let writes: Vec<_> = self.positions.iter().map(write).collect();
-        let rate = self.pace.as_ref().map_or(f64::INFINITY, |pace| pace.rate(now, self.config.epoch_seconds));
+        let may = self.pace.as_ref().map_or(Writes::ANY, |pace| pace.writes(now, self.config.epoch_seconds));
         // A decision may come soon after a look, and where epochs are short not every look finds prices.
         let looks = gate.since_priced(now) / (self.config.epoch_seconds / LOOKS);
         let (cache_blocks, fade) = (self.config.cache_blocks, FADE.powf(looks));
-        gate.price(now, rate, Room { cache_blocks, free }, fade, &writes);
+        gate.price(now, may, Room { cache_blocks, free }, fade, &writes);
     }
 
     /// Blocks that may be written to the SSD at `now`, for those who write many at once.

@@ -1,6 +1,7 @@
 //! The budget of SSD writes: how many blocks may be written until the day ends, and whether one more may be now, and for whom.
 
 use super::BudgetPeriod;
+use super::gate::Writes;
 
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
@@ -149,6 +150,13 @@ impl Pace {
         let periods = (seconds - rest) / self.period;
         let of_last = (periods.fract() * EARLY).min(1.0);
         (left + self.blocks * (periods.trunc() + of_last)) / seconds
+    }
+
+    /// What may be written over the next `seconds`, and until the period ends; which is of no account where it does sooner.
+    pub(super) fn writes(&self, now: f64, seconds: f64) -> Writes {
+        let (left, rest) = ((self.blocks - self.written).max(0.0), self.period_end() - now);
+        let lasting = if seconds <= rest { left / rest } else { f64::INFINITY };
+        Writes { rate: self.rate(now, seconds), lasting, period: self.period }
     }
 }
 

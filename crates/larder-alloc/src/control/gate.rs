@@ -12,11 +12,13 @@
 use super::ServedBy;
 use crate::{Latencies, Timed, WritePolicy};
 use admitted::{Admitted, Limit, Offered, admit};
+use demand::affordable;
 use larder_policy::doors::{Doors, Gains, KINDS, Kind, SHAPES, Terms};
 use ledger::{Ledger, Price, Spans};
 use under_way::UnderWay;
 
 mod admitted;
+mod demand;
 mod ledger;
 mod under_way;
 
@@ -77,6 +79,28 @@ impl Offers {
 
 /// Parts of what is offered that takes a place in the cache. The one with which most is saved enters.
 const PARTS: [f64; 8] = [1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.06];
+
+/// What is worth less than such a part of what will find nothing left to write stays out.
+///
+/// It is not known what will come: load may end. And what came so far is more than what is to come: what stays out is offered again when it is read again, and a cache that fills
+/// misses less.
+const FORESIGHT: f64 = 1.0 / 3.0;
+
+/// What may be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Writes {
+    /// Blocks per second until prices are found again.
+    pub rate: f64,
+    /// Blocks per second until the period ends.
+    pub lasting: f64,
+    /// Seconds of a period.
+    pub period: f64,
+}
+
+impl Writes {
+    /// Whatever is offered.
+    pub const ANY: Self = Self { rate: f64::INFINITY, lasting: f64::INFINITY, period: f64::INFINITY };
+}
 
 /// What places the cache has.
 #[derive(Clone, Copy, Debug)]
@@ -224,28 +248,35 @@ impl Gate {
         there.flat_map(|(ledger, _)| Kind::all().map(|kind| places(ledger, kind))).sum()
     }
 
-    /// Price what is offered to a cache that has this room, so that no more than `rate` of them are written per second. A tenant that is there has a write policy; what was counted so
-    /// far weighs `fade` from now on.
+    /// Price what is offered to a cache that has this room, so that no more is written than may be. A tenant that is there has a write policy; what was counted so far weighs `fade` from
+    /// now on.
     pub(super) fn price(
         &mut self,
         now: f64,
-        rate: f64,
+        may: Writes,
         room: Room,
         fade: f64,
         writes: &[Option<WritePolicy>],
     ) {
+        let Writes { rate, lasting, period } = may;
+        let since = now - self.priced;
         for (ledger, _) in self.ledgers.iter_mut().zip(writes).filter(|(_, write)| write.is_some()) {
             ledger.set_price(self.price);
             ledger.count_until(now);
+            if rate.is_finite() && !ledger.is_blank() {
+                ledger.remember(since, period);
+            }
         }
+        let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
+        let worth = FORESIGHT * affordable(there.map(|(ledger, _)| ledger.demand()), lasting, period);
         // By then all that the cache holds has been written over.
         let written_over = |rate: f64| f64::from(room.cache_blocks) / rate.max(f64::MIN_POSITIVE);
         let (youth, places) = (written_over(rate), self.places(writes));
         // What is free lasts until prices are found again. Where writes are limited it has its price all the same.
-        let seconds = (now - self.priced).max(self.unit);
+        let seconds = since.max(self.unit);
         let free = if rate.is_finite() { 0.0 } else { room.free as f64 / seconds };
         let tried = PARTS.map(|part| {
-            let limit = Limit { writes: rate, places: places * part + free };
+            let limit = Limit { writes: rate, places: places * part + free, worth };
             (limit, Spans { stay: written_over(rate.min(places * part)), youth })
         });
         let saves = tried.map(|(limit, spans)| self.try_out(limit, spans, writes).saves);

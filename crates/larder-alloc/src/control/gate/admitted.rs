@@ -14,6 +14,8 @@ pub(super) struct Limit {
     pub writes: f64,
     /// Those of them that take a place in the cache.
     pub places: f64,
+    /// What is worth no more stays out, whatever may enter: seconds for a block.
+    pub worth: f64,
 }
 
 /// What a tenant offers of one kind.
@@ -49,7 +51,7 @@ pub(super) fn admit(mut offers: Vec<Offered>, limit: Limit) -> Admitted {
         (offer.worth / each) as f32
     };
     offers.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
-    let Limit { writes: mut left, places: mut room } = limit;
+    let Limit { writes: mut left, places: mut room, worth: least } = limit;
     // The most that is turned away is worth, of what is there already for the most part, and of what is not.
     let (mut there, mut absent) = (0.0_f64, 0.0_f64);
     let mut shares = Vec::with_capacity(offers.len());
@@ -57,7 +59,7 @@ pub(super) fn admit(mut offers: Vec<Offered>, limit: Limit) -> Admitted {
     for Offered { worth, tenant, kind, offered, place } in offers {
         let most = left.min(if place > 0.0 { room / place } else { f64::INFINITY });
         // What is worth less than the price stays out, though nothing of that kind was offered lately.
-        let share = match worth > 0.0 && most > 0.0 {
+        let share = match worth > least && most > 0.0 {
             true if offered > most => most / offered,
             enters => f64::from(u8::from(enters)),
         };
@@ -85,7 +87,7 @@ mod tests {
     }
 
     fn shares(offers: &[Offered], writes: f64, places: f64) -> (Vec<f64>, Admitted) {
-        let admitted = admit(offers.to_vec(), Limit { writes, places });
+        let admitted = admit(offers.to_vec(), Limit { writes, places, worth: 0.0 });
         let mut shares = vec![0.0; offers.len()];
         admitted.shares.iter().for_each(|&(tenant, _, share)| shares[tenant] = share);
         (shares, admitted)

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use larder_policy::doors::{KINDS, Kind, SHAPES, spread};
 
 use super::super::ServedBy;
+use super::demand::Demand;
 use super::{Offer, Offers};
 use crate::{Latencies, Timed, WritePolicy};
 
@@ -144,6 +145,8 @@ pub(super) struct Ledger {
     worth: [f64; KINDS],
     /// What enters is worth more, once that is known.
     price: Option<Price>,
+    /// All that was offered.
+    demand: Demand,
 }
 
 impl Ledger {
@@ -165,6 +168,7 @@ impl Ledger {
             rewritten: [0.0; KINDS],
             worth: [0.0; KINDS],
             price: None,
+            demand: Demand::default(),
         }
     }
 
@@ -354,6 +358,19 @@ impl Ledger {
         self.price = price;
     }
 
+    /// What was offered in the last `seconds`, worth what it was found to be worth last, is remembered for a period.
+    pub(super) fn remember(&mut self, seconds: f64, period: f64) {
+        let mut demand = std::mem::take(&mut self.demand);
+        let offered = Kind::all().map(|kind| (self.worth(kind), self.offered(kind)));
+        demand.add(seconds, period, offered.filter(|(_, offered)| *offered > 0.0));
+        self.demand = demand;
+    }
+
+    /// All that was offered so far.
+    pub(super) fn demand(&self) -> &Demand {
+        &self.demand
+    }
+
     /// Blocks per second that would be written if everything entered.
     pub(super) fn offered(&self, kind: Kind) -> f64 {
         let offered = self.counts.get(kind.index()).map_or(0.0, |count| count.offered);
@@ -400,7 +417,9 @@ impl Ledger {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.counts.capacity() * size_of::<Count>() + self.sample.len() * size_of::<(u64, Known)>()
+        self.counts.capacity() * size_of::<Count>()
+            + self.sample.len() * size_of::<(u64, Known)>()
+            + self.demand.memory_bytes()
     }
 }
 

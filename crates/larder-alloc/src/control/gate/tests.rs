@@ -11,6 +11,11 @@ const CACHE: u32 = 1 << 18;
 
 const FULL: Room = Room { cache_blocks: CACHE, free: 0 };
 
+/// So many blocks per second, for ever.
+fn limited(rate: f64) -> Writes {
+    Writes { rate, ..Writes::ANY }
+}
+
 fn gate(tenants: usize) -> Gate {
     Gate::new(tenants, CACHE, 4096, NOMINAL, 0.25, 0.0)
 }
@@ -39,7 +44,7 @@ fn small_and_large(rate: f64) -> [usize; 2] {
     let mut entered = [0; 2];
     for at in 0..200u64 {
         if at == 100 {
-            gate.price(1.0, rate, FULL, 1.0, &WB);
+            gate.price(1.0, limited(rate), FULL, 1.0, &WB);
             entered = [0; 2];
         }
         let blocks = [1, 50][at as usize % 2];
@@ -68,7 +73,13 @@ fn reads_of_those_who_read_again_enter_before_those_of_who_does_not() {
     for at in 0..12_000u64 {
         let now = at as f64 / 100.0;
         if at % 100 == 0 {
-            gate.price(now, 60.0, Room { cache_blocks: 1200, free: 0 }, 15.0 / 16.0, &[WB[0], WB[0]]);
+            gate.price(
+                now,
+                limited(60.0),
+                Room { cache_blocks: 1200, free: 0 },
+                15.0 / 16.0,
+                &[WB[0], WB[0]],
+            );
         }
         let (again, anew) = (at % 500, 1_000_000 + at);
         let enters =
@@ -88,7 +99,7 @@ fn what_comes_again_after_a_while_enters_however_much_may() {
         let mut enters = |at: u64| {
             let now = at as f64 / 100.0;
             if at.is_multiple_of(100) {
-                gate.price(now, rate, FULL, 15.0 / 16.0, &WB);
+                gate.price(now, limited(rate), FULL, 15.0 / 16.0, &WB);
             }
             // Each after ten seconds, in no order that a device would like.
             request(&mut gate, 0, false, at * 7919 % 1000 * 10, 1, now)
@@ -106,7 +117,7 @@ fn of_a_loop(blocks: u64, cache: u32, full: bool) -> f64 {
         let now = at as f64 / 100.0;
         if at.is_multiple_of(100) {
             let room = Room { cache_blocks: cache, free: if full { 0 } else { cache.into() } };
-            gate.price(now, f64::INFINITY, room, 15.0 / 16.0, &WB);
+            gate.price(now, limited(f64::INFINITY), room, 15.0 / 16.0, &WB);
         }
         entered += u64::from(request(&mut gate, 0, false, at % blocks * 7, 1, now) && at >= 18_000);
     }
@@ -130,9 +141,9 @@ fn who_is_not_there_takes_nothing_and_who_comes_anew_is_let_in() {
         request(&mut gate, 0, true, at, 1, 0.0);
         request(&mut gate, 1, true, 1000 + at, 1, 0.0);
     }
-    gate.price(1.0, 100.0, FULL, 1.0, &[None, WB[0]]);
+    gate.price(1.0, limited(100.0), FULL, 1.0, &[None, WB[0]]);
     assert!((0..50).all(|at| request(&mut gate, 1, true, 2000 + at, 1, 1.0)));
-    gate.price(2.0, 0.0, FULL, 1.0, &[WB[0], WB[0]]);
+    gate.price(2.0, limited(0.0), FULL, 1.0, &[WB[0], WB[0]]);
     assert!(!request(&mut gate, 1, true, 3000, 1, 2.0));
     gate.restart(1, 2.0);
     assert!(request(&mut gate, 1, true, 3001, 1, 2.0));
@@ -143,10 +154,10 @@ fn who_is_forgotten_takes_no_memory_and_is_as_one_of_whom_nothing_is_known() {
     let mut gate = Gate::new(2, CACHE, 4096, NOMINAL, 0.25, 0.0).without_doors();
     let blank = gate.memory_bytes();
     gate.observe(0, Kind::of(false, 1, false, 0, false), (0..100u32).map(u64::from), 0.0);
-    gate.price(1.0, f64::INFINITY, FULL, 1.0, &[WB[0], WB[0]]);
+    gate.price(1.0, limited(f64::INFINITY), FULL, 1.0, &[WB[0], WB[0]]);
     assert!(gate.memory_bytes() > blank);
     gate.forget(0, 2.0);
-    gate.price(3.0, f64::INFINITY, FULL, 1.0, &[WB[0], WB[0]]);
+    gate.price(3.0, limited(f64::INFINITY), FULL, 1.0, &[WB[0], WB[0]]);
     assert_eq!((gate.memory_bytes(), gate.terms(0)), (blank, gate.terms(1)));
 }
 
@@ -157,7 +168,7 @@ fn in_order_and_elsewhere(rate: f64) -> [usize; 2] {
     let mut entered = [0; 2];
     for at in 0..2100u64 {
         if at == 100 {
-            gate.price(1.0, rate, FULL, 1.0, &WB);
+            gate.price(1.0, limited(rate), FULL, 1.0, &WB);
             entered = [0; 2];
         }
         let elsewhere = at % 2 == 1;
@@ -183,8 +194,37 @@ fn what_the_backing_takes_fast_enters_last() {
 fn below_the_price_nothing_enters_though_it_was_never_offered() {
     let mut gate = gate(1);
     (0..100).for_each(|at| _ = request(&mut gate, 0, true, at * 10, 1, 0.0));
-    gate.price(1.0, 50.0, FULL, 1.0, &WB);
+    gate.price(1.0, limited(50.0), FULL, 1.0, &WB);
     assert!(!(0..10).any(|at| request(&mut gate, 0, true, 10_000 + at * 100, 64, 1.0)));
+}
+
+/// Writes that save little, and now and then a burst of those that save much, where so much may be written until the period ends: of fifty that save little how many enter, and of a hundred in a burst.
+fn between_bursts_and_in_them(lasting: f64) -> [usize; 2] {
+    let mut gate = gate(1);
+    let mut entered = [0; 2];
+    for second in 0..100u32 {
+        let now = f64::from(second);
+        let may = Writes { rate: 100.0, lasting, period: 1e3 };
+        gate.price(now, may, FULL, 15.0 / 16.0, &WB);
+        // One of 50 blocks a second, worth a 50th of a write of one block, of which 100 a second come in every tenth second.
+        let large = request(&mut gate, 0, true, 1_000_000 + u64::from(second) * 100, 50, now);
+        entered[0] += usize::from(large && second >= 50);
+        if second % 10 == 9 {
+            let mut small = |at: u64| request(&mut gate, 0, true, (u64::from(second) * 100 + at) * 7, 1, now);
+            let count = (0..100).filter(|&at| small(at)).count();
+            entered[1] = if second == 99 { count } else { 0 };
+        }
+    }
+    entered
+}
+
+#[test]
+fn what_is_worth_little_stays_out_where_what_is_worth_much_will_need_what_may_be_written() {
+    // Of small ones ten a second come.
+    let [large, small] = between_bursts_and_in_them(20.0);
+    assert!(large > 40 && small == 100, "{large} {small}");
+    let [large, small] = between_bursts_and_in_them(5.0);
+    assert!(large < 5 && small == 100, "{large} {small}");
 }
 
 /// Where requests are served elsewhere the same enters as where they are served here, but for how sums are rounded.
@@ -202,7 +242,13 @@ fn doors_elsewhere_open_as_far() {
                 told[tenant] = offered[tenant].clone();
             }
             for gate in [&mut here, &mut there] {
-                gate.price(now, 60.0, Room { cache_blocks: 1200, free: 0 }, 15.0 / 16.0, &[WB[0], WB[0]]);
+                gate.price(
+                    now,
+                    limited(60.0),
+                    Room { cache_blocks: 1200, free: 0 },
+                    15.0 / 16.0,
+                    &[WB[0], WB[0]],
+                );
             }
             let shares =
                 |gate: &Gate| (0..2).flat_map(|at| gate.terms(at).expect("there").shares).collect::<Vec<_>>();
