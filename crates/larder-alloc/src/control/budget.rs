@@ -152,7 +152,7 @@ impl Pace {
         (left + self.blocks * (periods.trunc() + of_last)) / seconds
     }
 
-    /// What may be written over the next `seconds`, and until the period ends; which is of no account where it does sooner.
+    /// What may be written over the next `seconds`, and until the period ends: anything where that is sooner.
     pub(super) fn writes(&self, now: f64, seconds: f64) -> Writes {
         let (left, rest) = ((self.blocks - self.written).max(0.0), self.period_end() - now);
         let lasting = if seconds <= rest { left / rest } else { f64::INFINITY };
@@ -246,6 +246,17 @@ mod tests {
         pace.turn(100.0);
         // The cache is no longer cold.
         assert_eq!((pace.room(100.0), pace.room(110.0), pace.period_end()), (50, 250, 200.0));
+    }
+
+    #[test]
+    fn what_may_be_written_lasts_until_the_period_ends() {
+        let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
+        pace.written(400.0);
+        let Writes { rate, lasting, period } = pace.writes(40.0, 10.0);
+        assert_eq!((rate, lasting, period), (pace.rate(40.0, 10.0), 10.0, 100.0));
+        assert_eq!((pace.writes(90.0, 10.0).lasting, pace.writes(90.5, 10.0).lasting), (60.0, f64::INFINITY));
+        pace.written(700.0);
+        assert_eq!(pace.writes(40.0, 10.0).lasting, 0.0);
     }
 
     #[test]

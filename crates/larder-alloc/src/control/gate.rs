@@ -262,10 +262,8 @@ impl Gate {
         let since = now - self.priced;
         for (ledger, _) in self.ledgers.iter_mut().zip(writes).filter(|(_, write)| write.is_some()) {
             ledger.set_price(self.price);
+            ledger.remember_until(now, period);
             ledger.count_until(now);
-            if rate.is_finite() && !ledger.is_blank() {
-                ledger.remember(since, period);
-            }
         }
         let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
         let worth = FORESIGHT * affordable(there.map(|(ledger, _)| ledger.demand()), lasting, period);

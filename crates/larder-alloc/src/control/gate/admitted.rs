@@ -59,7 +59,7 @@ pub(super) fn admit(mut offers: Vec<Offered>, limit: Limit) -> Admitted {
     for Offered { worth, tenant, kind, offered, place } in offers {
         let most = left.min(if place > 0.0 { room / place } else { f64::INFINITY });
         // What is worth less than the price stays out, though nothing of that kind was offered lately.
-        let share = match worth > least && most > 0.0 {
+        let share = match worth as f32 > least as f32 && most > 0.0 {
             true if offered > most => most / offered,
             enters => f64::from(u8::from(enters)),
         };

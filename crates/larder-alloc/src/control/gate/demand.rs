@@ -1,7 +1,9 @@
-//! What one tenant offered to the SSD so far, by what it is worth: what is to come is taken to be like it.
+//! What one tenant offered to the SSD so far, by kind: what is to come is taken to be like it.
 //!
-//! What may be written lasts until the end of a period, and bursts come whenever they do. Whoever lets in all that is offered while little is has nothing left when more is offered, or what is worth more. So what
-//! comes now is held against all that came before, long ago as well as lately: bursts are in it with their part.
+//! What may be written has to last until the end of a period, and bursts come when they come. Whoever lets in all that is offered while little is has nothing left when more is offered, or what is worth more.
+//! So what comes now is held against all that came before, a day ago as well as lately: bursts are in it with their part of the time. What it is worth is what such blocks are worth now.
+
+use larder_policy::doors::{KINDS, Kind};
 
 /// Worths that are told apart, each so much higher than the one before: an eighth of an octave.
 const STEPS: f64 = 8.0;
@@ -15,26 +17,29 @@ const LEAST: f64 = 1e-6;
 /// What came in such a part of a period tells little of the rest: it is taken to be followed by as much time in which nothing comes.
 const UNKNOWN: f64 = 0.01;
 
-/// What was offered.
+/// What was offered. With the tenant it is forgotten, also where that has been idle for long.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Demand {
-    /// Blocks by what they are worth; empty as long as nothing was offered.
+    /// Blocks by [`Kind::index`]; empty as long as nothing was offered.
     blocks: Vec<f64>,
     /// The time in which they were.
     seconds: f64,
 }
 
 impl Demand {
-    /// Over so many seconds more blocks worth so many seconds each were offered at this rate. What was before is remembered for a `period`, so that another day is told from this one.
-    pub(super) fn add(&mut self, seconds: f64, period: f64, offered: impl Iterator<Item = (f64, f64)>) {
-        let stays = (-seconds / period).exp();
-        self.seconds = self.seconds * stays + seconds;
-        self.blocks.iter_mut().for_each(|blocks| *blocks *= stays);
-        for (worth, rate) in offered.filter(|(worth, _)| *worth >= LEAST) {
-            self.blocks.resize(WORTHS, 0.0);
-            let at = ((worth / LEAST).log2() * STEPS) as usize;
-            self.blocks[at.min(WORTHS - 1)] += rate * seconds;
+    /// Blocks that are written to the SSD, or would be.
+    pub(super) fn offer(&mut self, kind: Kind, blocks: u64) {
+        if self.blocks.is_empty() {
+            self.blocks.resize(KINDS, 0.0);
         }
+        self.blocks[kind.index()] += blocks as f64;
+    }
+
+    /// So many seconds have gone by in which what is new was offered. All is remembered for a `period`, so that another day is told from this one.
+    pub(super) fn pass(&mut self, seconds: f64, period: f64) {
+        let stays = (-seconds / period).exp();
+        self.seconds = (self.seconds + seconds) * stays;
+        self.blocks.iter_mut().for_each(|blocks| *blocks *= stays);
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -42,19 +47,27 @@ impl Demand {
     }
 }
 
-/// The worth above which no more blocks than `rate` a second are to be expected of all these, in periods of so many seconds; 0 where all may be written.
-pub(super) fn affordable<'d>(demands: impl Iterator<Item = &'d Demand>, rate: f64, period: f64) -> f64 {
+/// The highest worth of which, with all that is worth more, more blocks than `rate` a second are to be expected of these tenants, by what their kinds are worth, in periods of so many seconds; 0 where all
+/// may be written.
+pub(super) fn affordable<'d>(
+    demands: impl Iterator<Item = (&'d Demand, &'d [f64; KINDS])>,
+    rate: f64,
+    period: f64,
+) -> f64 {
     let mut rates = [0.0; WORTHS];
-    for Demand { blocks, seconds } in demands {
+    for (Demand { blocks, seconds }, worth) in demands {
         let seconds = seconds + UNKNOWN * period;
-        rates.iter_mut().zip(blocks).for_each(|(rate, blocks)| *rate += blocks / seconds);
+        for (blocks, worth) in blocks.iter().zip(worth).filter(|(_, worth)| **worth >= LEAST) {
+            let at = ((worth / LEAST).log2() * STEPS) as usize;
+            rates[at.min(WORTHS - 1)] += blocks / seconds;
+        }
     }
     let mut above = 0.0;
-    let first_too_many = (0..WORTHS).rev().find(|&at| {
+    let too_many = (0..WORTHS).rev().find(|&at| {
         above += rates[at];
         above > rate
     });
-    first_too_many.map_or(0.0, |at| LEAST * (at as f64 / STEPS).exp2())
+    too_many.map_or(0.0, |at| LEAST * (at as f64 / STEPS).exp2())
 }
 
 #[cfg(test)]
@@ -63,44 +76,58 @@ mod tests {
 
     const DAY: f64 = 86_400.0;
 
-    fn of(demand: &Demand, rate: f64) -> f64 {
-        affordable([demand].into_iter(), rate, DAY)
+    fn kind(blocks: usize) -> Kind {
+        Kind::of(true, blocks, false, 0, false)
+    }
+
+    /// With writes of one block worth ten milliseconds, those of two one, and those of four nothing.
+    fn of(demands: &[&Demand], rate: f64) -> f64 {
+        let mut worth = [0.0; KINDS];
+        for (blocks, it) in [(1, 1e-2), (2, 1e-3), (4, 0.0), (8, f64::INFINITY), (16, f64::NAN)] {
+            worth[kind(blocks).index()] = it;
+        }
+        affordable(demands.iter().map(|&demand| (demand, &worth)), rate, DAY)
     }
 
     #[test]
     fn what_is_worth_most_is_what_may_be_written() {
         let mut demand = Demand::default();
-        assert_eq!(of(&demand, 0.0), 0.0);
-        // For an hour a hundred blocks a second worth a millisecond each, and ten worth ten; in a day's hundredth nothing.
-        demand.add(3600.0, DAY, [(1e-3, 100.0), (1e-2, 10.0), (0.0, 1e9)].into_iter());
+        assert_eq!(of(&[&demand], 0.0), 0.0);
+        // For an hour ten blocks a second of which each is worth much, and a hundred worth less; in a hundredth of a day nothing.
+        demand.pass(3600.0, f64::INFINITY);
+        [(1, 10), (2, 100), (4, 1_000_000), (16, 1_000_000)]
+            .iter()
+            .for_each(|&(blocks, rate)| demand.offer(kind(blocks), rate * 3600));
         let part = 3600.0 / (3600.0 + 0.01 * DAY);
-        for (rate, worth) in [(110.0, 0.0), (109.0, 1e-3), (10.0, 1e-3), (9.0, 1e-2), (0.0, 1e-2)] {
-            let found = of(&demand, rate * part);
+        for (rate, worth) in [(110.1, 0.0), (109.0, 1e-3), (10.1, 1e-3), (9.0, 1e-2), (0.0, 1e-2)] {
+            let found = of(&[&demand], rate * part);
             assert!(found <= worth && found >= worth * 0.9, "{rate}: {found}");
         }
         // Two tenants like that want twice as much.
-        let found = affordable([&demand, &demand].into_iter(), 10.0 * part, DAY);
+        let found = of(&[&demand, &demand], 10.1 * part);
         assert!((9e-3..=1e-2).contains(&found), "{found}");
     }
 
     #[test]
     fn a_burst_counts_by_its_part_of_the_time_and_is_forgotten_in_days() {
         let mut demand = Demand::default();
-        demand.add(60.0, DAY, [(1e-3, 1000.0)].into_iter());
-        assert!(of(&demand, 60.0) > 0.0);
-        (0..60).for_each(|_| demand.add(60.0, DAY, std::iter::empty()));
+        demand.offer(kind(1), 60_000);
+        demand.pass(60.0, DAY);
+        assert!(of(&[&demand], 60.0) > 0.0);
+        (0..60).for_each(|_| demand.pass(60.0, DAY));
         // A minute of 61, and a hundredth of a day.
-        assert!(of(&demand, 14.0) == 0.0 && of(&demand, 12.0) > 0.0);
-        (0..48).for_each(|_| demand.add(3600.0, DAY, std::iter::empty()));
-        assert!(of(&demand, 0.11) == 0.0 && of(&demand, 0.05) > 0.0);
+        assert!(of(&[&demand], 14.0) == 0.0 && of(&[&demand], 12.0) > 0.0);
+        (0..48).for_each(|_| demand.pass(3600.0, DAY));
+        assert!(of(&[&demand], 0.11) == 0.0 && of(&[&demand], 0.05) > 0.0);
     }
 
     #[test]
-    fn worths_of_any_size_are_counted() {
+    fn what_saves_more_than_can_be_is_counted() {
         let mut demand = Demand::default();
-        demand.add(DAY, DAY, [(1e9, 1.0), (f64::INFINITY, 1.0), (1e-9, 1.0), (f64::NAN, 1.0)].into_iter());
-        let most = of(&demand, 0.0);
+        demand.offer(kind(8), 1);
+        demand.pass(DAY, DAY);
+        let most = of(&[&demand], 0.0);
         assert!((3000.0..5000.0).contains(&most), "{most}");
-        assert_eq!(of(&demand, 2.0), 0.0);
+        assert_eq!(of(&[&demand], 2.0), 0.0);
     }
 }

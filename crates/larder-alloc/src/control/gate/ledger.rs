@@ -231,6 +231,7 @@ impl Ledger {
         count.offered += blocks.offered as f64;
         count.taken += blocks.taken as f64;
         count.resident += blocks.resident as f64;
+        self.demand.offer(kind, blocks.offered);
         self.took[by as usize][kind.shape_served()].add(Timed { count: 1, seconds });
     }
 
@@ -241,6 +242,7 @@ impl Ledger {
             count.offered += offers.blocks[kind.index()] as f64;
             count.taken += offers.taken[kind.index()] as f64;
             count.resident += offers.resident[kind.index()] as f64;
+            self.demand.offer(kind, offers.blocks[kind.index()]);
         }
         for (took, more) in self.took.iter_mut().flatten().zip(offers.took.iter().flatten()) {
             took.add(*more);
@@ -358,17 +360,16 @@ impl Ledger {
         self.price = price;
     }
 
-    /// What was offered in the last `seconds`, worth what it was found to be worth last, is remembered for a period.
-    pub(super) fn remember(&mut self, seconds: f64, period: f64) {
-        let mut demand = std::mem::take(&mut self.demand);
-        let offered = Kind::all().map(|kind| (self.worth(kind), self.offered(kind)));
-        demand.add(seconds, period, offered.filter(|(_, offered)| *offered > 0.0));
-        self.demand = demand;
+    /// It is so late: what is new was offered since the last time that it was told.
+    pub(super) fn remember_until(&mut self, now: f64, period: f64) {
+        if !self.is_blank() {
+            self.demand.pass(now - self.counted.max(self.began), period);
+        }
     }
 
-    /// All that was offered so far.
-    pub(super) fn demand(&self) -> &Demand {
-        &self.demand
+    /// All that was offered so far, and what each kind was found to be worth last.
+    pub(super) fn demand(&self) -> (&Demand, &[f64; KINDS]) {
+        (&self.demand, &self.worth)
     }
 
     /// Blocks per second that would be written if everything entered.

@@ -1,5 +1,6 @@
 //! What enters at which price.
 
+use super::super::budget::{Pace, WriteBudget};
 use super::*;
 
 const NOMINAL: Latencies =
@@ -198,16 +199,15 @@ fn below_the_price_nothing_enters_though_it_was_never_offered() {
     assert!(!(0..10).any(|at| request(&mut gate, 0, true, 10_000 + at * 100, 64, 1.0)));
 }
 
-/// Writes that save little, and now and then a burst of those that save much, where so much may be written until the period ends: of fifty that save little how many enter, and of a hundred in a burst.
-fn between_bursts_and_in_them(lasting: f64) -> [usize; 2] {
+/// Writes of so many blocks, and now and then a burst of those of one, which save as much each, where so much may be written until the period ends: of fifty of the former how many enter, and of a hundred
+/// in a burst.
+fn between_bursts_and_in_them(blocks: u64, lasting: f64) -> [usize; 2] {
     let mut gate = gate(1);
     let mut entered = [0; 2];
     for second in 0..100u32 {
         let now = f64::from(second);
-        let may = Writes { rate: 100.0, lasting, period: 1e3 };
-        gate.price(now, may, FULL, 15.0 / 16.0, &WB);
-        // One of 50 blocks a second, worth a 50th of a write of one block, of which 100 a second come in every tenth second.
-        let large = request(&mut gate, 0, true, 1_000_000 + u64::from(second) * 100, 50, now);
+        gate.price(now, Writes { rate: 100.0, lasting, period: 1e3 }, FULL, 15.0 / 16.0, &WB);
+        let large = request(&mut gate, 0, true, 1_000_000 + u64::from(second) * 100, blocks, now);
         entered[0] += usize::from(large && second >= 50);
         if second % 10 == 9 {
             let mut small = |at: u64| request(&mut gate, 0, true, (u64::from(second) * 100 + at) * 7, 1, now);
@@ -220,11 +220,40 @@ fn between_bursts_and_in_them(lasting: f64) -> [usize; 2] {
 
 #[test]
 fn what_is_worth_little_stays_out_where_what_is_worth_much_will_need_what_may_be_written() {
-    // Of small ones ten a second come.
-    let [large, small] = between_bursts_and_in_them(20.0);
-    assert!(large > 40 && small == 100, "{large} {small}");
-    let [large, small] = between_bursts_and_in_them(5.0);
-    assert!(large < 5 && small == 100, "{large} {small}");
+    // Of those of one block ten a second come. A block of a larger one is worth half of theirs, or a quarter.
+    for (blocks, lasting, enters) in
+        [(2, 20.0, true), (2, 5.0, true), (4, 20.0, true), (4, 5.0, false), (50, 5.0, false)]
+    {
+        let [large, small] = between_bursts_and_in_them(blocks, lasting);
+        assert!(
+            small == 100 && if enters { large > 40 } else { large < 5 },
+            "{blocks} {lasting}: {large} {small}"
+        );
+    }
+}
+
+/// When a budget is used up blocks would stay for long, and each is worth much. Of what is worth less in the next period no more than that period's budget has to stay out.
+#[test]
+fn a_new_period_begins_with_what_things_are_worth_then() {
+    let budget = WriteBudget { bytes: 4096.0 * 2000.0, period_seconds: 2000.0 };
+    let (mut gate, mut pace) = (gate(1), Pace::new(budget, 4096));
+    let mut entered = [0; 16];
+    let mut block = 1_u64;
+    for second in 0..4000u32 {
+        let now = f64::from(second);
+        pace.turn(now);
+        let room = Room { cache_blocks: 400, free: 0 };
+        gate.price(now, pace.writes(now, 10.0), room, 15.0 / 16.0, &WB);
+        for _ in 0..10 {
+            // Reads of any of 8,000 blocks.
+            block = block.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let enters = request(&mut gate, 0, false, (block >> 33) % 8000 * 3, 1, now) && pace.open(now);
+            pace.written(f64::from(u8::from(enters)));
+            entered[second as usize / 250] += u32::from(enters);
+        }
+    }
+    let (first, second) = entered.split_at(8);
+    assert!(first.iter().sum::<u32>() >= 1900 && second.iter().all(|&entered| entered > 20), "{entered:?}");
 }
 
 /// Where requests are served elsewhere the same enters as where they are served here, but for how sums are rounded.
