@@ -99,18 +99,24 @@ fn programs_notice_nothing_of_errors_of_the_backing_and_lose_nothing() {
 /// A part of the volume is cached: programs meet the errors. What was synced before is there.
 #[test]
 fn what_was_synced_before_errors_of_the_backing_is_there() {
+    const BYTES: u64 = 64 * MIB;
     let setup = Setup::new("16MiB").control("allocator = \"static\"");
     if !is_root(setup.folder()) {
         return;
     }
     let mut state = seed();
-    let far = Failing::new(&setup, "far", 64 * MIB, "50%");
+    let far = Failing::new(&setup, "far", BYTES, "50%");
     let tenant = "write_policy = \"wb\"\ndirty_rest = 2\ndirty_max = 8";
     let setup = setup.tenant("a", tenant).volume_on("a0", &far.uri);
     let life = |larder: &Larder, dying: &AtomicBool, seen: &mut Seen| {
         a_while(&mut state, Duration::from_millis(1000));
         dying.store(true, Ordering::SeqCst);
         far.fail();
+        // Whatever programs come to meanwhile: not all of this is cached.
+        let mut client = Client::connect(&larder.socket("a0"), "a0");
+        for offset in (0..BYTES).step_by(MIB as usize) {
+            let _ = client.read(offset, MIB as u32);
+        }
         far.now_and_then(&mut state, Duration::from_millis(1000));
         seen.errors += count(&larder.tenant("a"), "backing_errors");
     };
