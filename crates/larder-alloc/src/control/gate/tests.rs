@@ -12,6 +12,8 @@ const CACHE: u32 = 1 << 18;
 
 const FULL: Room = Room { cache_blocks: CACHE, free: 0 };
 
+const SMALL: Room = Room { cache_blocks: 1200, free: 0 };
+
 /// So many blocks per second, for ever.
 fn limited(rate: f64) -> Writes {
     Writes { rate, ..Writes::ANY }
@@ -74,13 +76,7 @@ fn reads_of_those_who_read_again_enter_before_those_of_who_does_not() {
     for at in 0..12_000u64 {
         let now = at as f64 / 100.0;
         if at % 100 == 0 {
-            gate.price(
-                now,
-                limited(60.0),
-                Room { cache_blocks: 1200, free: 0 },
-                15.0 / 16.0,
-                &[WB[0], WB[0]],
-            );
+            gate.price(now, limited(60.0), SMALL, 15.0 / 16.0, &[WB[0], WB[0]]);
         }
         let (again, anew) = (at % 500, 1_000_000 + at);
         let enters =
@@ -232,7 +228,7 @@ fn what_is_worth_little_stays_out_where_what_is_worth_much_will_need_what_may_be
     }
 }
 
-/// When a budget is used up blocks would stay for long, and each is worth much. Of what is worth less in the next period no more than that period's budget has to stay out.
+/// When a budget is used up blocks would stay for long, and each is worth much. In the next period they are worth less, and enter all the same.
 #[test]
 fn a_new_period_begins_with_what_things_are_worth_then() {
     let budget = WriteBudget { bytes: 4096.0 * 2000.0, period_seconds: 2000.0 };
@@ -271,13 +267,7 @@ fn doors_elsewhere_open_as_far() {
                 told[tenant] = offered[tenant].clone();
             }
             for gate in [&mut here, &mut there] {
-                gate.price(
-                    now,
-                    limited(60.0),
-                    Room { cache_blocks: 1200, free: 0 },
-                    15.0 / 16.0,
-                    &[WB[0], WB[0]],
-                );
+                gate.price(now, limited(60.0), SMALL, 15.0 / 16.0, &[WB[0], WB[0]]);
             }
             let shares =
                 |gate: &Gate| (0..2).flat_map(|at| gate.terms(at).expect("there").shares).collect::<Vec<_>>();
