@@ -475,7 +475,7 @@ impl ControlLoop {
         let found: Vec<_> = (0..self.tenants.len()).map(|at| self.find(at, now, usages, whole)).collect();
         if let Some(gate) = &mut self.gate {
             let idle = self.observers.iter().enumerate().filter(|(_, observer)| observer.is_forgotten());
-            idle.for_each(|(at, _)| gate.forget(at, now));
+            idle.for_each(|(at, _)| gate.forget(at, self.pace.is_some(), now));
         }
         let next = self.decision_seconds() - now;
         let constraints = self.constraints(if next.is_finite() { next } else { self.config.epoch_seconds });

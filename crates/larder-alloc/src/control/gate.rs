@@ -154,9 +154,10 @@ impl Gate {
         new
     }
 
-    /// Nothing is remembered of a tenant.
-    pub(super) fn forget(&mut self, tenant: usize, now: f64) {
-        if self.ledgers.get(tenant).is_some_and(|ledger| !ledger.is_blank()) {
+    /// A tenant has done nothing for long. Where what may be written is `limited`, what it offered is remembered as long as that counts, since it may come again; otherwise nothing is.
+    pub(super) fn forget(&mut self, tenant: usize, limited: bool, now: f64) {
+        let known = self.ledgers.get_mut(tenant).filter(|ledger| !ledger.is_blank());
+        if known.is_some_and(|ledger| ledger.sleep() || !limited) {
             self.restart(tenant, now);
         }
     }

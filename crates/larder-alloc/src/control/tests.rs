@@ -406,8 +406,10 @@ fn without_a_cache_that_can_be_dirty_nobody_begins_with_write_back() {
 #[test]
 fn an_idle_tenant_takes_little_memory() {
     const IDLE_BYTES: usize = 64 << 10;
-    for name in crate::NAMES {
+    let budget = Some(WriteBudget { bytes: 1e9, period_seconds: 86_400.0 });
+    for (name, budget) in crate::NAMES.into_iter().flat_map(|name| [(name, None), (name, budget)]) {
         let mut control = control(name, &["busy", "idle", "was busy"]);
+        control.set_budget(budget, 0.0);
         control.arrive(&[0, 1, 2], 0.0).expect("fits");
         read_twice(&mut control, 2, 5000);
         control.analyze(2);

@@ -17,7 +17,7 @@ const LEAST: f64 = 1e-6;
 /// What came in such a part of a period tells little of the rest: it is taken to be followed by as much time in which nothing comes.
 const UNKNOWN: f64 = 0.01;
 
-/// What was offered. With the tenant it is forgotten, also where that has been idle for long.
+/// What was offered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Demand {
     /// Blocks by [`Kind::index`]; empty as long as nothing was offered.
@@ -40,6 +40,11 @@ impl Demand {
         let stays = (-seconds / period).exp();
         self.seconds = (self.seconds + seconds) * stays;
         self.blocks.iter_mut().for_each(|blocks| *blocks *= stays);
+    }
+
+    /// Less than a block is left of what was offered.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.blocks.iter().sum::<f64>() < 1.0
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

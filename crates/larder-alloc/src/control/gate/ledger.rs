@@ -9,22 +9,22 @@ use std::collections::BTreeMap;
 
 use larder_policy::doors::{KINDS, Kind, SHAPES, spread};
 
+use counts::{Count, Counts};
+use lives::{AGES, age};
+
 use super::super::ServedBy;
 use super::demand::Demand;
 use super::{Offer, Offers};
 use crate::{Latencies, Timed, WritePolicy};
 
+mod counts;
+mod lives;
+
 /// Blocks of a sample, at most.
 const SAMPLE: usize = 1 << 13;
 
-/// Ages that are told apart, each up to twice the one before.
-const AGES: usize = 18;
-
 /// A guess counts for as much as so many requests that were measured.
 const GUESSED: f64 = 16.0;
-
-/// An age is known when so many blocks have passed through it.
-const ENOUGH: f64 = 4.0;
 
 /// What the reads after the next one save counts so much: the block may have left before.
 const LATER: f64 = 0.9;
@@ -34,19 +34,6 @@ const UNPRICED: f64 = 5.0;
 
 /// Lives are remembered so many times as long as rates.
 const LONGER: f64 = 8.0;
-
-/// What became of sampled blocks at an age.
-#[derive(Clone, Copy, Debug, Default)]
-struct Age {
-    /// Seconds that blocks were of this age.
-    lived: f64,
-    /// Lives that ended at this age.
-    ended: f64,
-    /// Seconds saved by those that a read ended.
-    saved: f64,
-    /// Those that a write ended, or that a read ended after which one is to come.
-    rewritten: f64,
-}
 
 /// A block of the sample: of what kind its last access was, and when.
 #[derive(Clone, Copy, Debug)]
@@ -73,33 +60,6 @@ pub(super) struct Price {
     pub place: f64,
 }
 
-/// Counts of one kind.
-#[derive(Clone, Copy, Debug, Default)]
-struct Count {
-    /// Blocks that were written to the SSD, or would have been.
-    offered: f64,
-    /// Those of writes that it took, and those of them that were resident before.
-    taken: f64,
-    resident: f64,
-    requests: f64,
-    /// Blocks of these requests.
-    blocks: f64,
-    lives: [Age; AGES],
-    /// There are such lives.
-    lived: bool,
-}
-
-impl Count {
-    /// [`value_of`] its lives.
-    fn value(&self, unit: f64, stay: f64, expected: f64, of: impl Fn(&Age) -> f64) -> f64 {
-        match self.lived {
-            true => value_of(&self.lives, unit, stay, expected, of),
-            // The same for no lives at all.
-            false => expected * (1.0 - (-1.0_f64).exp()),
-        }
-    }
-}
-
 /// Requests and what they took.
 #[derive(Clone, Copy, Debug, Default)]
 struct Took {
@@ -117,8 +77,10 @@ impl Took {
 /// The ledger of one tenant.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
-    /// By kind; empty of a tenant that has asked for nothing yet, of which nothing else is known either.
-    counts: Vec<Count>,
+    /// Empty of a tenant that has asked for nothing yet, of which nothing else is known either.
+    counts: Counts,
+    /// Since what was counted faded last, requests came.
+    is_active: bool,
     /// Seconds in which that was counted.
     seconds: f64,
     /// By what served them ([`ServedBy`]) and the shape that it saw.
@@ -153,7 +115,8 @@ impl Ledger {
     /// A ledger at `now` that tells ages apart from `unit` seconds on.
     pub(super) fn new(unit: f64, now: f64) -> Self {
         Self {
-            counts: Vec::new(),
+            counts: Counts::default(),
+            is_active: false,
             seconds: 0.0,
             took: Default::default(),
             waited: 0.0,
@@ -173,10 +136,8 @@ impl Ledger {
     }
 
     fn count(&mut self, kind: Kind) -> &mut Count {
-        if self.counts.is_empty() {
-            self.counts.resize(KINDS, Count::default());
-        }
-        &mut self.counts[kind.index()]
+        self.is_active = true;
+        self.counts.count(kind.index())
     }
 
     /// A request. One of which is heard late counts from the last [`Self::value`] on.
@@ -205,7 +166,7 @@ impl Ledger {
         let known = self.sample.insert(key, Known { kind: kind.index() as u16, since: now });
         let Some(Known { kind: before, since }) = known else { return };
         let age = age(since, now, self.unit);
-        let count = &mut self.counts[usize::from(before)];
+        let count = self.counts.count(before.into());
         count.lived = true;
         let life = &mut count.lives[age];
         life.lived += now - since.max(self.counted);
@@ -259,7 +220,7 @@ impl Ledger {
     pub(super) fn count_until(&mut self, now: f64) {
         for known in self.sample.values() {
             let age = age(known.since, now, self.unit);
-            let count = &mut self.counts[usize::from(known.kind)];
+            let count = self.counts.count(known.kind.into());
             count.lived = true;
             let life = &mut count.lives[age];
             life.lived += now - known.since.max(self.counted);
@@ -292,15 +253,15 @@ impl Ledger {
         // No block can have been seen to stay for nothing yet: what is not known now is not rare.
         let young = self.counts.is_empty() || self.counted - self.began < spans.youth;
         // Each block that the SSD takes has to be written back some time, unless it is written anew before.
-        for (rewritten, count) in
-            self.rewritten.iter_mut().zip(&self.counts).filter(|(_, count)| wanted(count))
-        {
-            *rewritten = count.value(self.unit, stay, 0.0, |life| life.rewritten);
+        for kind in Kind::all() {
+            if let Some(count) = self.counts.get(kind).filter(|count| wanted(count)) {
+                self.rewritten[kind.index()] = count.value(self.unit, stay, 0.0, |life| life.rewritten);
+            }
         }
         let wait = self.waited / self.left.max(1.0);
         for kind in Kind::all() {
             let (at, shape) = (kind.index(), kind.shape());
-            let count = self.counts.get(at).unwrap_or(&none);
+            let count = self.counts.get(kind).unwrap_or(&none);
             if !wanted(count) {
                 continue;
             }
@@ -374,7 +335,7 @@ impl Ledger {
 
     /// Blocks per second that would be written if everything entered.
     pub(super) fn offered(&self, kind: Kind) -> f64 {
-        let offered = self.counts.get(kind.index()).map_or(0.0, |count| count.offered);
+        let offered = self.counts.get(kind).map_or(0.0, |count| count.offered);
         if self.seconds > 0.0 { offered / self.seconds } else { 0.0 }
     }
 
@@ -384,101 +345,40 @@ impl Ledger {
             return 1.0;
         }
         let guess = if kind.is_known() { 0.0 } else { 1.0 };
-        let Count { taken, resident, .. } = self.counts.get(kind.index()).copied().unwrap_or_default();
+        let Count { taken, resident, .. } = self.counts.get(kind).copied().unwrap_or_default();
         (taken - resident + guess * GUESSED) / (taken + GUESSED)
     }
 
-    /// What was counted so far weighs this much from now on.
+    /// What was counted so far weighs this much from now on. Of who is idle the rates fade, and nothing that is newer takes the place of what else is known.
     pub(super) fn fade(&mut self, factor: f64) {
-        let slowly = 1.0 - (1.0 - factor) / LONGER;
-        for count in &mut self.counts {
-            for one in [
-                &mut count.offered,
-                &mut count.taken,
-                &mut count.resident,
-                &mut count.requests,
-                &mut count.blocks,
-            ] {
-                *one *= factor;
-            }
-            for age in &mut count.lives {
-                age.lived *= slowly;
-                age.ended *= slowly;
-                age.saved *= slowly;
-                age.rewritten *= slowly;
-            }
+        self.counts.iter_mut().for_each(|count| count.offered *= factor);
+        self.seconds *= factor;
+        if !std::mem::take(&mut self.is_active) {
+            return;
         }
+        let slowly = 1.0 - (1.0 - factor) / LONGER;
+        self.counts.iter_mut().for_each(|count| count.fade(factor, slowly));
         for took in self.took.iter_mut().flatten() {
             took.requests *= factor;
             took.seconds *= factor;
         }
-        self.seconds *= factor;
         self.waited *= factor;
         self.left *= factor;
     }
 
+    /// No request has come for long: what was offered is remembered, and what such blocks are worth, as long as that counts; which blocks there were is not. Is that all forgotten?
+    pub(super) fn sleep(&mut self) -> bool {
+        self.sample = BTreeMap::new();
+        self.limit = u64::MAX;
+        self.counts.iter_mut().for_each(|count| count.offered = 0.0);
+        self.seconds = 0.0;
+        self.demand.is_forgotten()
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
-        self.counts.capacity() * size_of::<Count>()
+        self.counts.memory_bytes()
             + self.sample.len() * size_of::<(u64, Known)>()
             + self.demand.memory_bytes()
-    }
-}
-
-/// Which age a life has.
-fn age(since: f64, now: f64, unit: f64) -> usize {
-    let units = ((now - since) / unit) as u64;
-    (u64::BITS - units.leading_zeros()).min(AGES as u32 - 1) as usize
-}
-
-/// What is saved by the end of a life, if it ends within `stay` seconds.
-///
-/// Ages of which nothing is known are like the last that is known, or such that a read that saves `expected` may come at any moment of the stay, whatever is more.
-fn value_of(lives: &[Age; AGES], unit: f64, stay: f64, expected: f64, of: impl Fn(&Age) -> f64) -> f64 {
-    let (mut value, mut alive, mut from) = (0.0, 1.0, 0.0);
-    let mut last = Ends::default();
-    for (age, life) in lives.iter().enumerate() {
-        let whole = if age == 0 { unit } else { unit * (1u64 << (age - 1)) as f64 };
-        let width = whole.min(stay - from);
-        if width <= 0.0 {
-            break;
-        }
-        let ends = match life.lived >= ENOUGH * whole || life.ended >= ENOUGH {
-            true => {
-                last = Ends::of(life, of(life));
-                last
-            }
-            false => last.or_expected(expected, stay),
-        };
-        let survive = (-ends.per_second * width).exp();
-        value += alive * (1.0 - survive) * ends.save;
-        alive *= survive;
-        from += whole;
-    }
-    value
-}
-
-/// How lives of an age end.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ends {
-    per_second: f64,
-    /// Seconds that one saves in the mean.
-    save: f64,
-}
-
-impl Ends {
-    fn of(life: &Age, saved: f64) -> Self {
-        // Lives that all end as soon as they are of this age last no time at it.
-        let per_second = life.ended / life.lived.max(f64::MIN_POSITIVE);
-        Self { per_second, save: if life.ended > 0.0 { saved / life.ended } else { 0.0 } }
-    }
-
-    /// The same, or a read that saves `expected` at any moment of the stay, whichever saves more.
-    fn or_expected(self, expected: f64, stay: f64) -> Self {
-        if self.per_second * self.save >= expected / stay {
-            return self;
-        }
-        let per_second = self.per_second.max(1.0 / stay);
-        Self { per_second, save: expected / stay / per_second }
     }
 }
 

@@ -153,7 +153,7 @@ fn who_is_forgotten_takes_no_memory_and_is_as_one_of_whom_nothing_is_known() {
     gate.observe(0, Kind::of(false, 1, false, 0, false), (0..100u32).map(u64::from), 0.0);
     gate.price(1.0, limited(f64::INFINITY), FULL, 1.0, &[WB[0], WB[0]]);
     assert!(gate.memory_bytes() > blank);
-    gate.forget(0, 2.0);
+    gate.forget(0, false, 2.0);
     gate.price(3.0, limited(f64::INFINITY), FULL, 1.0, &[WB[0], WB[0]]);
     assert_eq!((gate.memory_bytes(), gate.terms(0)), (blank, gate.terms(1)));
 }
@@ -225,6 +225,43 @@ fn what_is_worth_little_stays_out_where_what_is_worth_much_will_need_what_may_be
             small == 100 && if enters { large > 40 } else { large < 5 },
             "{blocks} {lasting}: {large} {small}"
         );
+    }
+}
+
+/// One tenant's large writes, and another's small ones, 5,000 at a time each 500 seconds, which was taken to be idle in between: how many of the former enter of the last 400.
+fn while_another_is_idle(limited: bool) -> usize {
+    let mut gate = gate(2);
+    let mut entered = 0;
+    for second in 0..1500u64 {
+        let now = second as f64;
+        gate.price(now, Writes { rate: 100.0, lasting: 5.0, period: 1e4 }, FULL, 15.0 / 16.0, &[WB[0]; 2]);
+        let enters = request(&mut gate, 0, true, 1_000_000 + second * 100, 4, now);
+        entered += usize::from(enters && second >= 1100);
+        match second % 500 {
+            0 => (0..5000).for_each(|at| _ = request(&mut gate, 1, true, (second * 10 + at) * 7, 1, now)),
+            idle if idle > 50 => gate.forget(1, limited, now),
+            _ => (),
+        }
+    }
+    entered
+}
+
+#[test]
+fn room_is_kept_for_who_comes_now_and_then() {
+    assert_eq!([true, false].map(while_another_is_idle), [0, 400]);
+}
+
+#[test]
+fn who_does_not_come_again_is_forgotten_after_some_periods() {
+    let mut gate = Gate::new(2, CACHE, 4096, NOMINAL, 0.25, 0.0).without_doors();
+    let blank = gate.memory_bytes();
+    let mut offers = Offers::default();
+    offers.blocks[0] = 1000;
+    gate.absorb(0, &offers);
+    for (now, known) in [(1.0, true), (6.0, true), (9.0, false)] {
+        gate.price(now, Writes { rate: 1.0, lasting: 1.0, period: 1.0 }, FULL, 1.0, &[WB[0]; 2]);
+        gate.forget(0, true, now);
+        assert_eq!(gate.memory_bytes() > blank, known, "{now}");
     }
 }
 

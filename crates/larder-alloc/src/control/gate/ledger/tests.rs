@@ -1,5 +1,6 @@
 //! What lives are worth.
 
+use super::lives::{Age, value_of};
 use super::*;
 
 const NOMINAL: Latencies =
@@ -153,7 +154,7 @@ fn the_sample_is_bounded_and_stands_for_all() {
     }
     value(&mut ledger, 20.0, spans(100.0), WritePolicy::WriteBack);
     assert!(ledger.sample.len() <= SAMPLE && ledger.sample.len() > SAMPLE / 4, "{}", ledger.sample.len());
-    let ended: f64 = ledger.counts[read.index()].lives.iter().map(|age| age.ended).sum();
+    let ended: f64 = ledger.counts.count(read.index()).lives.iter().map(|age| age.ended).sum();
     assert!(ended > 1000.0, "{ended}");
 }
 
@@ -241,7 +242,7 @@ fn a_request_that_is_heard_of_late_does_not_count_back() {
     ledger.observe(read, [1].into_iter(), 0.0);
     value(&mut ledger, 10.0, spans(100.0), WritePolicy::WriteBack);
     ledger.observe(read, [1].into_iter(), 9.0);
-    let lived: f64 = ledger.counts[read.index()].lives.iter().map(|age| age.lived).sum();
+    let lived: f64 = ledger.counts.count(read.index()).lives.iter().map(|age| age.lived).sum();
     assert_eq!(lived, 10.0);
 }
 
@@ -261,4 +262,38 @@ fn a_tenant_that_does_nothing_takes_no_memory() {
         Kind::all().all(|kind| other.worth(kind) == same.worth(kind)) && other.worth(Kind::default()) > 0.0
     );
     assert!(other.is_blank() && other.seconds == same.seconds);
+}
+
+#[test]
+fn who_was_idle_for_long_is_known_by_what_it_did() {
+    let mut ledger = Ledger::new(0.25, 0.0);
+    let read = Kind::of(false, 1, false, 0, false);
+    let worth = |ledger: &mut Ledger, now| {
+        value(ledger, now, spans(50.0), WritePolicy::WriteBack);
+        ledger.worth(read)
+    };
+    // Blocks that are hardly ever read again.
+    for at in 0..1000u64 {
+        ledger.observe(read, [at].into_iter(), at as f64 / 10.0);
+        ledger.count_until(at as f64 / 10.0);
+        ledger.served(read, ServedBy::ReadMiss, Offer { offered: 1, ..Offer::default() }, 4e-3);
+    }
+    let before = worth(&mut ledger, 100.0);
+    assert!(before < 1e-5);
+    ledger.fade(0.9);
+    assert!(!ledger.sleep());
+    for hour in 1..1000 {
+        assert!(worth(&mut ledger, 3600.0 * f64::from(hour)) < 1e-5);
+        assert_eq!(ledger.offered(read), 0.0);
+        ledger.fade(0.9);
+    }
+    assert!(ledger.sample.is_empty());
+    // With what is new the old fades.
+    let now = 3.6e6;
+    ledger.observe(read, [7].into_iter(), now);
+    (0..500).for_each(|_| {
+        ledger.observe(read, [7].into_iter(), now);
+        ledger.fade(0.9);
+    });
+    assert!(worth(&mut ledger, now) > 1e-3);
 }

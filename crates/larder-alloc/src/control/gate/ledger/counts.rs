@@ -1,0 +1,109 @@
+//! What is counted of a tenant's requests by kind, of the kinds that came: those are a few dozen of some hundreds.
+
+use larder_policy::doors::{KINDS, Kind};
+
+use super::lives::{AGES, Age, value_of};
+
+/// Counts of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Count {
+    /// Blocks that were written to the SSD, or would have been.
+    pub offered: f64,
+    /// Those of writes that it took, and those of them that were resident before.
+    pub taken: f64,
+    pub resident: f64,
+    pub requests: f64,
+    /// Blocks of these requests.
+    pub blocks: f64,
+    pub lives: [Age; AGES],
+    /// There are such lives.
+    pub lived: bool,
+}
+
+impl Count {
+    /// [`value_of`] its lives.
+    pub(super) fn value(&self, unit: f64, stay: f64, expected: f64, of: impl Fn(&Age) -> f64) -> f64 {
+        match self.lived {
+            true => value_of(&self.lives, unit, stay, expected, of),
+            // The same for no lives at all.
+            false => expected * (1.0 - (-1.0_f64).exp()),
+        }
+    }
+
+    /// What became of what was offered weighs this much from now on, and lives `lives`.
+    pub(super) fn fade(&mut self, factor: f64, lives: f64) {
+        let Self { taken, resident, requests, blocks, .. } = self;
+        [taken, resident, requests, blocks].into_iter().for_each(|one| *one *= factor);
+        for Age { lived, ended, saved, rewritten } in &mut self.lives {
+            [lived, ended, saved, rewritten].into_iter().for_each(|one| *one *= lives);
+        }
+    }
+}
+
+/// The counts of a tenant.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    /// By [`Kind::index`], where a kind's counts are, from 1 on; 0 for a kind that did not come. Empty where none did.
+    places: Vec<u16>,
+    counts: Vec<Count>,
+}
+
+impl Counts {
+    /// No request came.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Those of a kind, if it came.
+    pub(super) fn get(&self, kind: Kind) -> Option<&Count> {
+        let place = *self.places.get(kind.index())?;
+        self.counts.get(usize::from(place).checked_sub(1)?)
+    }
+
+    /// Those of the kind of this number, which comes.
+    pub(super) fn count(&mut self, kind: usize) -> &mut Count {
+        if self.places.is_empty() {
+            self.places.resize(KINDS, 0);
+        }
+        let place = &mut self.places[kind];
+        if *place == 0 {
+            self.counts.push(Count::default());
+            // There are no more than kinds.
+            *place = self.counts.len() as u16;
+        }
+        let at = usize::from(*place) - 1;
+        &mut self.counts[at]
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Count> {
+        self.counts.iter_mut()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.places.capacity() * size_of::<u16>() + self.counts.capacity() * size_of::<Count>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_that_came_has_its_counts() {
+        let mut counts = Counts::default();
+        assert!(counts.is_empty() && counts.memory_bytes() == 0);
+        let kinds: Vec<_> = Kind::all().step_by(7).collect();
+        assert!(kinds.iter().all(|&kind| counts.get(kind).is_none()));
+        for (at, kind) in kinds.iter().rev().enumerate() {
+            counts.count(kind.index()).offered += at as f64;
+            counts.count(kind.index()).taken += 1.0;
+        }
+        let found = |counts: &Counts, kind| counts.get(kind).map(|count| (count.offered, count.taken));
+        for (at, &kind) in kinds.iter().rev().enumerate() {
+            assert_eq!(found(&counts, kind), Some((at as f64, 1.0)));
+        }
+        assert_eq!(Kind::all().filter(|&kind| counts.get(kind).is_some()).count(), kinds.len());
+        counts.iter_mut().for_each(|count| count.fade(0.5, 1.0));
+        assert_eq!(found(&counts, kinds[0]), Some(((kinds.len() - 1) as f64, 0.5)));
+    }
+}
