@@ -69,7 +69,7 @@ impl Allocator for Centaur {
     }
 
     fn profile(&self) -> Profile {
-        profile()
+        Profile { keeps_promises: true, ..profile() }
     }
 
     fn needs(&self, _limited_writes: bool) -> Needs {

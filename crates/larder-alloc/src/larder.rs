@@ -74,6 +74,7 @@ impl Allocator for Larder {
             learns_quickly: true,
             bypass_sequential_bytes: Some(BYPASS_BYTES),
             prices_writes: true,
+            keeps_promises: true,
             ..Profile::default()
         }
     }

@@ -48,7 +48,7 @@ impl Allocator for Optimal {
     }
 
     fn profile(&self) -> Profile {
-        Profile::default()
+        Profile { keeps_promises: true, ..Profile::default() }
     }
 
     /// LRU under every write policy, and the same behind LARC's and a second-access admission.

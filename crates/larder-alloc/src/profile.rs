@@ -68,6 +68,8 @@ pub struct Profile {
     /// What is worth its place in the cache enters, and where SSD writes are limited what saves most for each block written; the allocator is told of no limit. Otherwise
     /// whatever comes enters, as long as the limit allows, which the allocator has to heed.
     pub prices_writes: bool,
+    /// Reservations and shares are looked at ([`crate::Goals`]).
+    pub keeps_promises: bool,
 }
 
 impl Default for Profile {
@@ -84,6 +86,7 @@ impl Default for Profile {
             learns_quickly: false,
             bypass_sequential_bytes: None,
             prices_writes: false,
+            keeps_promises: false,
         }
     }
 }

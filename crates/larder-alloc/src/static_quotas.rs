@@ -7,7 +7,7 @@ use crate::{AllocError, Allocator, Constraints, Decision, Mode, Profile, Tenant,
 /// Quotas as configured; tenants without one share the rest equally, to the last block.
 ///
 /// Minimum sizes are not looked at: the operator's quotas are taken as they are. Where every tenant has a quota, what
-/// they leave stays free.
+/// they leave stays free, and so does what an equal share is above a tenant's maximum.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Static;
 
@@ -62,8 +62,12 @@ fn decide(
             let part = parts.next().unwrap_or(0) as u32;
             let (rest, cache) = (grouped(rest), grouped(constraints.cache_blocks));
             let tenants = grouped(sharing as u64);
-            let words = format!("{} blocks: an equal share of the {rest} of {cache} blocks", grouped(part));
-            (part, format!("{words} left to tenants without a quota ({tenants})"))
+            let share = format!("an equal share of the {rest} of {cache} blocks");
+            let share = format!("{share} left to tenants without a quota ({tenants})");
+            match tenant.goals.max_blocks.filter(|&most| most < part) {
+                Some(most) => (most, format!("{} blocks: its maximum, below {share}", grouped(most))),
+                None => (part, format!("{} blocks: {share}", grouped(part))),
+            }
         }
     };
     let mode = Mode { write, ..tenant.mode };
@@ -103,6 +107,18 @@ mod tests {
             decisions[1].reason,
             "2,000 blocks: an equal share of the 6,000 of 10,000 blocks left to tenants without a quota (3); \
              write policy stays wb"
+        );
+    }
+
+    #[test]
+    fn nobody_without_a_quota_has_more_than_its_maximum() {
+        let mut three = tenants(&[None, None, None]);
+        three[1].goals.max_blocks = Some(20);
+        let constraints = Constraints { cache_blocks: 300, ..Constraints::default() };
+        let decisions = Static.allocate(&three, &constraints).expect("they fit");
+        assert_eq!(decisions.iter().map(|d| d.quota_blocks).collect::<Vec<_>>(), [100, 20, 100]);
+        assert!(
+            decisions[1].reason.starts_with("20 blocks: its maximum, below an equal share of the 300 of")
         );
     }
 

@@ -61,6 +61,11 @@ pub enum Format {
 }
 
 impl Format {
+    /// False where requests have no times but their order, which is told as nanoseconds.
+    pub fn has_times(self) -> bool {
+        !matches!(self, Self::Lis | Self::LisPages | Self::Plain)
+    }
+
     /// All formats.
     pub const ALL: [Self; 22] = [
         Self::Msr,

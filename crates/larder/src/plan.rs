@@ -44,7 +44,7 @@ pub fn run(options: &Options) -> Result<(), Problem> {
     let all = tenants::workloads(&options.asked, &options.arrivals, options.limit, &options.traces)?;
     let openers = all
         .iter()
-        .map(|workload| tenants::openers(workload, options.format))
+        .map(|workload| tenants::openers(workload, options.format, &options.arrivals))
         .collect::<Result<Vec<_>, _>>()?;
     let surveys = tenants::survey(
         &all,

@@ -345,7 +345,7 @@ fn the_profile_is_the_papers() {
     );
     assert_eq!((profile.block_bytes, profile.epoch_seconds), (131_072, 300.0));
     assert_eq!(profile.population, Population::Batched { seconds: 60.0 });
-    assert_eq!(ConvexHull.profile(), profile);
+    assert_eq!(ConvexHull.profile(), Profile { keeps_promises: false, ..profile });
     assert_eq!(Centaur::default().needs(false).curves, [CurvePolicy::Batched]);
 }
 

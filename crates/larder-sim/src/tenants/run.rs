@@ -231,6 +231,10 @@ impl<'a, S: Source> Run<'a, S> {
                 self.now = end;
                 break;
             }
+            // What was to come of those who are gone makes no run longer.
+            if matches!(event, Event::Leave(_) | Event::Mover) && self.guests.iter().all(|guest| guest.gone) {
+                continue;
+            }
             self.now = at;
             match event {
                 Event::Come(tenant) => {

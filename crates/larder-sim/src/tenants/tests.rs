@@ -146,6 +146,18 @@ fn a_closed_loop_waits_for_its_requests() {
 }
 
 #[test]
+fn a_run_ends_with_its_last_request() {
+    // The mover would come at 100 s, the tenant go at 1000 s.
+    let mut plan = plan(&["a"], "centaur", 10);
+    plan.caching.mover_seconds = Some(100.0);
+    (plan.ssd, plan.backing) = (slow(1), slow(10));
+    plan.tenants[0].pace = Pace::Closed { outstanding: 1 };
+    plan.tenants[0].stop_seconds = Some(1000.0);
+    let result = run(&plan, &[trace("R1 R1 R2 R2")]);
+    assert_eq!((result.seconds, result.total.iops), (40.0, result.tenants[0].iops));
+}
+
+#[test]
 fn shared_and_separate_backings() {
     let mut plan = plan(&["a", "b"], "static", 10);
     plan.ssd = slow(1);

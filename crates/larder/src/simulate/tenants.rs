@@ -8,6 +8,7 @@ mod json;
 mod like;
 mod options;
 mod plot;
+mod promises;
 mod report;
 mod runs;
 mod scenario;
@@ -17,6 +18,7 @@ mod workload;
 
 use std::path::Path;
 
+use larder_daemon::units::HumanSize;
 use larder_policy::spec::{AdmissionSpec, CachingSpec};
 use larder_sim::BlockSize;
 use larder_sim::tenants::{Backing, Caching, TenantsPlan, TenantsResult};
@@ -45,8 +47,10 @@ pub fn run(options: &Options) -> Result<(), Problem> {
         return run_like(options, place.as_ref(), &Like::load(path)?);
     }
     let all = workloads(&options.asked, &options.arrivals, options.limit, &[])?;
-    let openers =
-        all.iter().map(|workload| openers(workload, options.format)).collect::<Result<Vec<_>, _>>()?;
+    let openers = all
+        .iter()
+        .map(|workload| openers(workload, options.format, &options.arrivals))
+        .collect::<Result<Vec<_>, _>>()?;
     let surveys = surveys(options, &all)?;
     let mut jobs = Vec::new();
     for (at, workload) in all.iter().enumerate() {
@@ -56,6 +60,14 @@ pub fn run(options: &Options) -> Result<(), Problem> {
     let requests = (!surveys.is_empty()).then(|| jobs.iter().map(|(at, _)| surveys[*at].requests).sum());
     let (owners, jobs): (Vec<usize>, Vec<_>) = jobs.into_iter().unzip();
     let results = run_all(&jobs, options.threads, requests, options.quiet)?;
+    let empty = results.iter().zip(&owners).find(|(result, _)| result.total.requests == 0);
+    if let Some((_, &at)) = empty {
+        let what = format!("no read or write came of {}", all[at].title());
+        return Err(Problem::new(
+            what,
+            "`larder trace info` tells what a trace holds; a stop or a --duration may end the run too early",
+        ));
+    }
     tell(options, place.as_ref(), &found(&all, &surveys, &owners, &results, options), None)
 }
 
@@ -64,7 +76,7 @@ fn run_like(options: &Options, place: Option<&plot::Place>, like: &Like) -> Resu
     let all = [like.workload(options)?];
     let sources = match like.openers(options) {
         Some(openers) => openers,
-        None => openers(&all[0], options.format)?,
+        None => openers(&all[0], options.format, &options.arrivals)?,
     };
     let plans = like.plans(options)?;
     let jobs: Vec<_> = plans.into_iter().map(|plan| Job { plan, sources: &sources }).collect();
@@ -114,6 +126,7 @@ fn plans(
         );
         return Err(Problem::new(what, "give other traces, or sizes in bytes (--cache 1GiB)"));
     }
+    let least = options.machine.min.unwrap_or(0).saturating_mul(workload.tenants.len() as u64);
     let caching = Caching {
         caching: caching(options)?,
         write: write(options)?,
@@ -125,6 +138,15 @@ fn plans(
     let mut plans = Vec::new();
     for blocks in size::resolve(choices, block, footprint)? {
         let cache_bytes = blocks * u64::from(block.bytes());
+        if least > cache_bytes {
+            let what = format!(
+                "the least of {} tenants (--min) is {} together, and the cache has {}",
+                workload.tenants.len(),
+                HumanSize(least),
+                HumanSize(cache_bytes)
+            );
+            return Err(Problem::new(what, "give a smaller --min, or a larger --cache"));
+        }
         let budget = options.division.budget(cache_bytes, workload.seconds(&options.arrivals, surveyed))?;
         for allocator in options::allocators(&options.division.allocator) {
             let common = Common { limit: options.limit, seed: options.seed, caching };

@@ -204,6 +204,53 @@ fn a_budget_of_ssd_writes_is_kept() {
 }
 
 #[test]
+fn what_may_be_written_in_a_day_is_kept_to_in_a_closed_loop_however_long_it_is() {
+    let lab = Lab::new();
+    let closed = ["--cache", "2MiB", "--allocator", "larder,eci", "--closed", "4", "--json"];
+    let mebibytes = |run: &Value| {
+        let blocks = run["total"]["ssd_writes"]["total"].as_f64().expect("blocks");
+        blocks * run["block_bytes"].as_f64().expect("bytes") / f64::from(1 << 20)
+    };
+    for run in runs(both(&lab, &[&closed[..], &["--dwpd", "21600"]].concat())) {
+        let (written, seconds) = (mebibytes(&run), run["seconds"].as_f64().expect("seconds"));
+        assert!(written <= (seconds + 1.0) / 2.0 && written > 0.1, "{written} MiB in {seconds} s");
+    }
+    assert!(runs(both(&lab, &closed)).iter().all(|run| mebibytes(run) > 10.0));
+}
+
+#[test]
+fn promises_are_told_beside_what_came_of_them() {
+    let lab = Lab::new();
+    let promise =
+        |what: &str| stdout(both(&lab, &["--cache", "1MiB", "--allocator", "larder,eci", "--set", what]));
+    let (refused, granted) = (promise("db.latency=1us"), promise("db.latency=10s"));
+    for (text, said) in [(&refused, "refused: "), (&granted, "granted")] {
+        assert!(text.contains("\nPromises\n") && text.contains(said), "{text}");
+        assert!(text.contains("nothing: eci knows no promises"), "{text}");
+    }
+    assert!(!stdout(both(&lab, &["--cache", "1MiB"])).contains("Promises"));
+}
+
+#[test]
+fn traces_without_times_or_requests_and_impossible_minima_are_refused() {
+    let lab = Lab::new();
+    fs::write(lab.path("keys.lis"), "1 1 0 0\n2 1 0 1\n1 1 0 2\n").expect("a trace");
+    fs::write(lab.path("empty.csv"), "").expect("a trace");
+    let keys = ["--tenant", "a=keys.lis", "--cache", "1MiB"];
+    let told = error(simulate(&lab, &keys));
+    assert!(
+        told.contains("tenant a: keys.lis has no times at which") && told.contains("--closed 8"),
+        "{told}"
+    );
+    stdout(simulate(&lab, &[&keys[..], &["--closed", "2"]].concat()));
+    stdout(simulate(&lab, &[&keys[..], &["--set", "a.outstanding=2"]].concat()));
+    let told = error(simulate(&lab, &["--tenant", "a=empty.csv", "--cache", "1MiB"]));
+    assert!(told.contains("no read or write came of a"), "{told}");
+    let told = error(both(&lab, &["--cache", "8MiB", "--min", "5MiB"]));
+    assert!(told.contains("(--min) is 10 MiB together, and the cache has 8 MiB"), "{told}");
+}
+
+#[test]
 fn pictures_are_drawn() {
     let lab = Lab::new();
     stdout(both(&lab, &["--cache", "1MiB", "--allocator", "eci,static", "--plot", "new/folder"]));

@@ -54,7 +54,7 @@ pub struct Arrivals {
     #[arg(long = "set", value_name = "NAME.KEY=VALUE,…", value_delimiter = ',')]
     pub settings: Vec<Setting>,
     /// Closed loop: every tenant keeps N requests outstanding, and the times of the traces say nothing.
-    #[arg(long, value_name = "N", conflicts_with = "rate")]
+    #[arg(long, value_name = "N", conflicts_with = "rate", value_parser = outstanding)]
     pub closed: Option<NonZero<u32>>,
     /// Open loop, so many times as fast as the traces.
     #[arg(long, value_name = "FACTOR", value_parser = positive)]
@@ -105,7 +105,7 @@ pub struct Division {
     /// Who divides it: names of allocators, or `all` (each but optimal, which is for few tenants) [default: larder].
     #[arg(long, value_name = "A,…", value_delimiter = ',', value_parser = allocator)]
     pub allocator: Vec<String>,
-    /// Let the SSD be written so many times its size a day; a shorter run has its part of that.
+    /// Let the SSD be written so many times its size a day; a shorter run has its part of that, and each second its part where nothing tells how long a run is (--closed).
     #[arg(long, value_name = "DRIVE WRITES", value_parser = positive, conflicts_with_all = ["tbw", "ssd_write_budget"])]
     pub dwpd: Option<f64>,
     /// Let the SSD be written so many terabytes over --years.
@@ -131,13 +131,13 @@ impl Division {
         self.dwpd.is_some() || self.tbw.is_some() || self.ssd_write_budget.is_some()
     }
 
-    /// What a cache of that size may be written; `seconds` is how long the run is, where that is known.
+    /// What a cache of that size may be written; `seconds` is how long the run is, where that is known: otherwise what may be written in a day is kept to in each second.
     pub fn budget(&self, cache_bytes: u64, seconds: Option<f64>) -> Result<Option<WriteBudget>, Problem> {
         if let Some(drive_writes) = self.dwpd {
-            return Ok(Some(of_a_run(WriteBudget::dwpd(drive_writes, cache_bytes), seconds)));
+            return Ok(Some(of_a_run(WriteBudget::dwpd(drive_writes, cache_bytes), seconds.or(SECOND))));
         }
         if let (Some(terabytes), Some(years)) = (self.tbw, self.years) {
-            return Ok(Some(of_a_run(WriteBudget::tbw(terabytes, years), seconds)));
+            return Ok(Some(of_a_run(WriteBudget::tbw(terabytes, years), seconds.or(SECOND))));
         }
         let Some(bytes) = self.ssd_write_budget else { return Ok(None) };
         let period_seconds = seconds.filter(|&seconds| seconds > 0.0).ok_or_else(|| {
@@ -147,6 +147,9 @@ impl Division {
         Ok(Some(WriteBudget { bytes: bytes as f64, period_seconds }))
     }
 }
+
+/// A run of which nobody knows how long it will be could be over in one.
+const SECOND: Option<f64> = Some(1.0);
 
 /// A run that is shorter than the budget's period has its part of it: otherwise the whole day's writes could fall into a minute.
 pub fn of_a_run(budget: WriteBudget, seconds: Option<f64>) -> WriteBudget {
@@ -186,15 +189,24 @@ const WITH_TENANTS: [&str; 21] = [
 /// Options that mean something only for one trace.
 const WITHOUT_TENANTS: [&str; 7] = ["trace", "admission", "size", "warmup", "interval", "series", "csv"];
 
-/// The same argument of `larder simulate`, refused where it means nothing.
+/// The same argument of `larder simulate`, refused where it means nothing; what is for one trace alone has a heading that says so.
 pub fn where_it_fits(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "tenants" | "scenarios" | "like" => arg,
         "trace" => arg.required_unless_present(TENANTS).conflicts_with(TENANTS),
         id if WITH_TENANTS.contains(&id) => arg.requires(TENANTS),
-        id if WITHOUT_TENANTS.contains(&id) => arg.conflicts_with(TENANTS),
+        id if WITHOUT_TENANTS.contains(&id) => arg.conflicts_with(TENANTS).help_heading("One trace alone"),
         _ => arg,
     }
+}
+
+/// More requests than any queue of a device takes would only fill memory.
+const OUTSTANDING_MAX: u32 = 65_536;
+
+/// Requests that a tenant keeps outstanding.
+pub fn outstanding(text: &str) -> Result<NonZero<u32>, String> {
+    let count = text.trim().parse::<NonZero<u32>>().ok().filter(|count| count.get() <= OUTSTANDING_MAX);
+    count.ok_or_else(|| format!("{text} is no number of requests from 1 to {OUTSTANDING_MAX}"))
 }
 
 fn allocator(text: &str) -> Result<String, String> {
@@ -251,9 +263,10 @@ mod tests {
         let division = Division { dwpd: Some(2.0), ..Division::default() };
         let budget = |seconds| division.budget(1000, seconds).expect("a budget").expect("a budget");
         assert_eq!(budget(Some(864.0)), WriteBudget { bytes: 20.0, period_seconds: 864.0 });
-        for long in [None, Some(86_400.0), Some(1e6)] {
-            assert_eq!(budget(long), WriteBudget { bytes: 2000.0, period_seconds: 86_400.0 });
+        for long in [86_400.0, 1e6] {
+            assert_eq!(budget(Some(long)), WriteBudget { bytes: 2000.0, period_seconds: 86_400.0 });
         }
+        assert_eq!(budget(None), WriteBudget { bytes: 2000.0 / 86_400.0, period_seconds: 1.0 });
         let whole = Division { ssd_write_budget: Some(77), ..Division::default() };
         assert_eq!(
             whole.budget(1000, Some(5.0)).expect("known"),

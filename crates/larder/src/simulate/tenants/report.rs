@@ -6,6 +6,7 @@ use larder_sim::tenants::{DecisionRow, TenantResult, TenantsResult};
 use super::accuracy::Accuracy;
 use super::found::{Found, Group, bytes};
 use super::grid::{marked, table};
+use super::promises;
 use crate::number::{compact, percent, time};
 
 /// More lines than these are for JSON, unless they are asked for.
@@ -38,6 +39,7 @@ fn section(found: &Found<'_>, reasons: bool, width: u16) -> String {
     if reasons || lines <= LINES_MAX {
         text += &format!("\nLast decisions\n{}", decisions(found, reasons, width));
     }
+    text += &promises::render(found, width);
     text += &failures(found);
     let more = if lines > LINES_MAX && !reasons {
         "; --json has the tenants and the decisions, --reasons prints the last of them"
@@ -65,7 +67,7 @@ fn size_and_share(found: &Found<'_>, group: &Group<'_>, at: usize) -> String {
     if at > 0 { String::new() } else { size(group, at) + &share.unwrap_or_default() }
 }
 
-fn size(group: &Group<'_>, at: usize) -> String {
+pub(super) fn size(group: &Group<'_>, at: usize) -> String {
     if at > 0 { String::new() } else { HumanSize(group.cache_bytes).to_string() }
 }
 
@@ -276,7 +278,7 @@ fn decisions(found: &Found<'_>, whole: bool, width: u16) -> String {
 }
 
 /// The last decision about each tenant.
-fn last(run: &TenantsResult) -> Vec<&DecisionRow> {
+pub(super) fn last(run: &TenantsResult) -> Vec<&DecisionRow> {
     (0..run.tenants.len())
         .filter_map(|tenant| run.decisions.iter().rev().find(|row| row.tenant == tenant))
         .collect()

@@ -9,6 +9,7 @@ use larder_alloc::{ConfiguredPolicy, Goals, Reservation};
 use larder_daemon::units::parse_size;
 use larder_sim::tenants::{Pace, TenantPlan};
 
+use super::options::outstanding;
 use crate::amount::{positive, seconds, some_seconds};
 use crate::input::TraceName;
 
@@ -92,7 +93,7 @@ impl Settings {
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
             "rate" => once(&mut self.rate, positive(value)?),
-            "outstanding" => once(&mut self.outstanding, count(value)?),
+            "outstanding" => once(&mut self.outstanding, outstanding(value)?.get()),
             "start" => once(&mut self.start, seconds(value)?),
             "stop" => once(&mut self.stop, some_seconds(value)?),
             "loop" => once(&mut self.repeat, yes_or_no(value)?),
@@ -175,11 +176,6 @@ impl Settings {
 
 fn once<T>(place: &mut Option<T>, value: T) -> Result<(), ()> {
     place.replace(value).map_or(Ok(()), |_| Err(()))
-}
-
-fn count(value: &str) -> Result<u32, String> {
-    let count = value.parse().ok().filter(|&count| count > 0);
-    count.ok_or_else(|| format!("{value} is no number of requests from 1 on"))
 }
 
 fn size(value: &str) -> Result<u64, String> {

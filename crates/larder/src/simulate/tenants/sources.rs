@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use larder_sim::tenants::Pace;
 use larder_trace::{Format, GeneratorSpec, Request, Trace, TraceError};
 
-use super::workload::Workload;
+use super::options::Arrivals;
+use super::workload::{Tenant, Workload};
 use crate::input::{Input, PartOf};
 use crate::metered::Requests;
 use crate::problem::Problem;
@@ -38,10 +40,28 @@ impl Opener {
     }
 }
 
-/// The traces of a workload's tenants. Each can be opened now.
-pub fn openers(workload: &Workload, format: Option<Format>) -> Result<Vec<Opener>, Problem> {
-    let opener = |trace: &crate::input::TraceName| {
-        trace.open(format)?;
+/// The traces of a workload's tenants. Each can be opened now, and has times if its requests are to come by them.
+pub fn openers(
+    workload: &Workload,
+    format: Option<Format>,
+    arrivals: &Arrivals,
+) -> Result<Vec<Opener>, Problem> {
+    let opener = |tenant: &Tenant| {
+        let trace = &tenant.trace;
+        let mut opened = trace.open(format)?;
+        let by_time = matches!(tenant.settings.pace(Workload::pace(arrivals)), Pace::Open { .. });
+        let mut first = Vec::new();
+        // What an empty file would be cannot be told.
+        if by_time
+            && !opened.format().is_none_or(Format::has_times)
+            && opened.read_batch(&mut first, 1).is_ok()
+            && !first.is_empty()
+        {
+            let what =
+                format!("tenant {}: {trace} has no times at which its requests could come", tenant.name);
+            let help = "keep a number of them outstanding instead: --closed 8 for all tenants";
+            return Err(Problem::new(what, format!("{help}, or --set {}.outstanding=8", tenant.name)));
+        }
         let generated = trace.generator();
         let file = trace.path().map(|path| Opener::File(path.to_owned(), format));
         // What can be opened is one of the two, since pipes were refused before.
@@ -50,5 +70,5 @@ pub fn openers(workload: &Workload, format: Option<Format>) -> Result<Vec<Opener
             .or(file)
             .ok_or_else(|| Problem::new(format_args!("{trace} is no trace"), "name a file, or gen:SPEC"))
     };
-    workload.tenants.iter().map(|tenant| opener(&tenant.trace)).collect()
+    workload.tenants.iter().map(opener).collect()
 }

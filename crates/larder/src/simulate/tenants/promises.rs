@@ -1,0 +1,69 @@
+//! What was promised to tenants, what came of it, and what allocators say about it.
+
+use larder_alloc::{Goals, Reservation};
+use larder_sim::tenants::{TenantResult, TenantsResult};
+
+use super::found::Found;
+use super::grid::table;
+use super::report::{last, size};
+use super::workload::{Tenant, Workload};
+use crate::number::{compact, time};
+
+/// The heading and a table, or nothing where nothing was promised.
+pub fn render(found: &Found<'_>, width: u16) -> String {
+    let promised: Vec<(usize, Goals)> = found
+        .workload
+        .tenants
+        .iter()
+        .map(goals)
+        .enumerate()
+        .filter(|(_, goals)| goals.reservation.is_some() || goals.share.is_some())
+        .collect();
+    if promised.is_empty() {
+        return String::new();
+    }
+    let mut rows = Vec::new();
+    for group in &found.groups {
+        for (at, run) in group.runs.iter().enumerate() {
+            for (number, &(tenant, goals)) in promised.iter().enumerate() {
+                let (cache, allocator) = match number {
+                    0 => (size(group, at), run.allocator.clone()),
+                    _ => (String::new(), String::new()),
+                };
+                let result = &run.tenants[tenant];
+                let [promise, came] = promise_and_outcome(&goals, result);
+                rows.push([cache, allocator, result.name.clone(), promise, came, words(run, tenant)]);
+            }
+        }
+    }
+    let headings = ["cache", "allocator", "tenant", "promised", "came", "what is said of it last"];
+    format!("\nPromises\n{}", table(headings, rows, &[1, 2, 5], width))
+}
+
+fn goals(tenant: &Tenant) -> Goals {
+    let pace = Workload::pace(&super::Arrivals::default());
+    tenant.settings.plan(&tenant.name, pace, 1).goals
+}
+
+fn promise_and_outcome(goals: &Goals, came: &TenantResult) -> [String; 2] {
+    match (goals.reservation, goals.share) {
+        (Some(Reservation::Latency(most)), _) => [format!("up to {}", time(most)), time(came.mean_latency)],
+        (Some(Reservation::Iops(least)), _) => {
+            let iops = |iops: f64| format!("{} IOPS", compact(iops.round() as u64));
+            [iops(least), iops(came.iops)]
+        }
+        (None, share) => [format!("a share of {}", share.unwrap_or(1.0)), time(came.mean_latency)],
+    }
+}
+
+/// What the last decision about a tenant says of its promise.
+fn words(run: &TenantsResult, tenant: usize) -> String {
+    let keeps = larder_alloc::by_name(&run.allocator).is_some_and(|it| it.profile().keeps_promises);
+    if !keeps {
+        return format!("nothing: {} knows no promises", run.allocator);
+    }
+    let decision = last(run).into_iter().find(|row| row.tenant == tenant);
+    let about = |words: &&str| ["reserv", "share"].iter().any(|one| words.contains(one));
+    let said = decision.and_then(|row| row.reason.split("; ").find(about).map(str::to_owned));
+    said.unwrap_or_else(|| "nothing".into())
+}
