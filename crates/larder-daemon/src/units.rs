@@ -1,6 +1,6 @@
 //! Sizes and durations as people write them: `10GiB`, `4096`, `500ms`, `10m`; exact in both directions.
 //!
-//! A size is a whole number of bytes with an optional unit, a duration a whole number with a unit. Formatting uses the
+//! A size is a number with an optional unit (`1.92TB`), a duration a whole number with a unit. Formatting uses the
 //! largest unit that loses nothing, so that what is written parses back to the same value.
 
 use std::fmt;
@@ -19,9 +19,13 @@ pub struct UnitError {
 }
 
 impl UnitError {
-    /// No digits at the start, a sign, or a fraction.
+    /// No digits at the start, a sign, or a fraction where there can be none.
     fn not_a_number(text: &str, form: &'static str) -> Self {
         Self { problem: format!("{text} does not start with a whole number"), form }
+    }
+
+    fn parts_of_a_byte(text: &str, form: &'static str) -> Self {
+        Self { problem: format!("{text} is no whole number of bytes"), form }
     }
 
     fn unknown_unit(text: &str, unit: &str, form: &'static str) -> Self {
@@ -39,7 +43,8 @@ impl UnitError {
 }
 
 /// What a size may look like, for messages.
-pub const SIZE_FORM: &str = "a size such as \"10GiB\", \"512MiB\", \"4KiB\", \"500GB\" or \"4096\" (bytes)";
+pub const SIZE_FORM: &str =
+    "a size such as \"10GiB\", \"512MiB\", \"4KiB\", \"500GB\", \"1.92TB\" or \"4096\" (bytes)";
 
 /// What a duration may look like, for messages.
 pub const DURATION_FORM: &str = "a duration such as \"10m\", \"20s\", \"500ms\" or \"1h\"";
@@ -68,16 +73,31 @@ const BINARY_UNITS: usize = 5;
 const DURATION_UNITS: [(&str, u64); 5] =
     [("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1)];
 
-/// Read a size in bytes.
+/// Read a size in bytes. Of a fraction (`1.92TB`, `0.3GiB`) whole bytes are taken.
 ///
 /// # Errors
-/// When it is not a whole number followed by a known unit or nothing, or exceeds 64 bits.
+/// When it is not a number followed by a known unit or nothing, has parts of a byte where the unit is a byte, or exceeds 64 bits.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
-    let (number, unit) = split(text, SIZE_FORM)?;
+    let (number, fraction, unit) = split(text, SIZE_FORM)?;
     let Some((_, bytes)) = SIZE_UNITS.iter().find(|(name, _)| *name == unit) else {
         return Err(UnitError::unknown_unit(text, unit, SIZE_FORM));
     };
-    number.checked_mul(*bytes).ok_or_else(|| UnitError::too_large(text, SIZE_FORM))
+    if *bytes == 1 && fraction.is_some() {
+        return Err(UnitError::parts_of_a_byte(text, SIZE_FORM));
+    }
+    let whole = number.checked_mul(*bytes);
+    let part = fraction.map_or(0, |digits| part_of(digits, *bytes));
+    whole.and_then(|whole| whole.checked_add(part)).ok_or_else(|| UnitError::too_large(text, SIZE_FORM))
+}
+
+/// These digits behind the point, of so many bytes; rounded down.
+fn part_of(digits: &str, bytes: u64) -> u64 {
+    // Beyond so many digits they are parts of a byte, of the largest unit too, and the product stays within 128 bits.
+    let digits = &digits[..digits.len().min(18)];
+    let number = digits.bytes().fold(0, |number, digit| number * 10 + u128::from(digit - b'0'));
+    let part = number * u128::from(bytes) / 10_u128.pow(digits.len() as u32);
+    // It is less than `bytes`.
+    part as u64
 }
 
 /// Read a duration.
@@ -85,7 +105,10 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
 /// # Errors
 /// When it is not a whole number followed by `us`, `ms`, `s`, `m` or `h`, or exceeds 64 bits of microseconds.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
-    let (number, unit) = split(text, DURATION_FORM)?;
+    let (number, fraction, unit) = split(text, DURATION_FORM)?;
+    if fraction.is_some() {
+        return Err(UnitError::not_a_number(text, DURATION_FORM));
+    }
     let Some((_, micros)) = DURATION_UNITS.iter().find(|(name, _)| *name == unit) else {
         return Err(UnitError::unknown_unit(text, unit, DURATION_FORM));
     };
@@ -93,16 +116,20 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_micros(total))
 }
 
-/// The number at the start and the unit after it.
-fn split<'a>(text: &'a str, form: &'static str) -> Result<(u64, &'a str), UnitError> {
-    let trimmed = text.trim();
-    let end = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());
-    let (digits, unit) = trimmed.split_at(end);
-    if digits.is_empty() || unit.starts_with(['.', ',']) {
+/// The number at the start, the digits behind a point, where there is one, and the unit after them.
+fn split<'a>(text: &'a str, form: &'static str) -> Result<(u64, Option<&'a str>, &'a str), UnitError> {
+    let digits_of =
+        |text: &'a str| text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let (digits, rest) = digits_of(text.trim());
+    let (fraction, unit) = match rest.strip_prefix('.').map(digits_of) {
+        Some((fraction, unit)) => (Some(fraction), unit),
+        None => (None, rest),
+    };
+    if digits.is_empty() || fraction == Some("") || unit.starts_with(['.', ',']) {
         return Err(UnitError::not_a_number(text, form));
     }
     let number = digits.parse().map_err(|_| UnitError::too_large(text, form))?;
-    Ok((number, unit.trim_start()))
+    Ok((number, fraction, unit.trim_start()))
 }
 
 /// A size written so that [`parse_size`] gives the same number of bytes: `2GiB`, `4KiB`, `4097`.
@@ -199,6 +226,11 @@ mod tests {
             ("500GB", 500_000_000_000),
             ("4096", 4096),
             ("4096B", 4096),
+            ("1.92TB", 1_920_000_000_000),
+            ("1.5 GiB", 3 << 29),
+            ("0.3KiB", 307),
+            ("0.9999999999999999999999KiB", 1023),
+            ("1.000000000000000001PiB", 1 << 50),
         ] {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }
@@ -206,7 +238,22 @@ mod tests {
 
     #[test]
     fn sizes_that_are_refused() {
-        for text in ["", "GiB", "-1", "1.5GiB", "1gib", "1 Gi B", "99999999999999999999", "20000000TiB"] {
+        for text in [
+            "",
+            "GiB",
+            "-1",
+            ".5GiB",
+            "1.GiB",
+            "1.5",
+            "1.0B",
+            "1.5.5GiB",
+            "1,5GiB",
+            "1gib",
+            "1 Gi B",
+            "99999999999999999999",
+            "20000000TiB",
+            "16384.5PiB",
+        ] {
             let error = parse_size(text).expect_err(text).to_string();
             assert!(error.contains(SIZE_FORM), "{text}: {error}");
         }

@@ -16,11 +16,11 @@ use larder_sim::tenants::{Caching, TenantsPlan};
 use serde_json::{Value, json};
 
 use crate::problem::Problem;
-use crate::simulate::size;
+use crate::simulate::size::{self, SizeChoice};
 use crate::simulate::tenants::{self, Common, DEFAULT_ALLOCATOR, FOOTPRINT_BLOCK, Surveyed, Workload, grid};
 use crate::{output, table};
 use advice::Advice;
-use offer::Offer;
+use offer::{Offer, Without};
 pub use options::Options;
 use trials::Trial;
 
@@ -35,6 +35,9 @@ pub struct Planned {
     tenants: usize,
     years: f64,
     offers: Vec<Offer>,
+    without: Without,
+    /// Some tenant's requests wait for those before, so that SSDs differ in IOPS.
+    is_closed: bool,
     advice: Option<Advice>,
 }
 
@@ -58,10 +61,18 @@ pub fn run(options: &Options) -> Result<(), Problem> {
         let trial = |plan| Trial { owner: at, plan, sources: &openers[at], requests: surveyed.requests };
         trials.extend(free_plans(options, workload, surveyed)?.into_iter().map(trial));
     }
+    let without = trials::without(options, &trials, all.len())?;
     let offers = trials::offers(options, &trials)?;
     let of_workload = |(at, (workload, surveyed))| {
-        let own = trials.iter().zip(&offers).filter(|(trial, _)| trial.owner == at);
-        Planned::new(options, workload, surveyed, own.flat_map(|(_, offers)| offers.clone()).collect())
+        let (own, offers): (Vec<_>, Vec<_>) =
+            trials.iter().zip(&offers).filter(|(trial, _)| trial.owner == at).unzip();
+        let is_closed = own.iter().any(|trial| trial.is_closed());
+        Planned::new(
+            options,
+            workload,
+            surveyed,
+            (offers.into_iter().flatten().cloned().collect(), without[at], is_closed),
+        )
     };
     let planned: Vec<_> = all.iter().zip(&surveys).enumerate().map(of_workload).collect();
     tell(options, &planned)
@@ -96,9 +107,9 @@ fn free_plans(
         );
         return Err(Problem::new(what, "give other traces"));
     }
-    let sizes = match options.size[..] {
+    let sizes = match sizes(options, workload) {
         [] => default_sizes(surveyed.footprint_blocks * u64::from(block.bytes())),
-        _ => size::resolve(&options.size, block, surveyed.footprint_blocks)?
+        sizes => size::resolve(sizes, block, surveyed.footprint_blocks)?
             .into_iter()
             .map(|blocks| blocks * u64::from(block.bytes()))
             .collect(),
@@ -116,6 +127,11 @@ fn free_plans(
     Ok(sizes.into_iter().map(plan).collect())
 }
 
+/// Sizes that are asked for: those of the command line go before those of the scenario.
+fn sizes<'a>(options: &'a Options, workload: &'a Workload) -> &'a [SizeChoice] {
+    if options.size.is_empty() { &workload.sizes } else { &options.size }
+}
+
 /// Shares of the footprint, rounded up to powers of two: what a part of an SSD, or a whole one, is like.
 fn default_sizes(footprint_bytes: u64) -> Vec<u64> {
     let size =
@@ -126,15 +142,24 @@ fn default_sizes(footprint_bytes: u64) -> Vec<u64> {
 }
 
 impl Planned {
-    fn new(options: &Options, workload: &Workload, surveyed: &Surveyed, offers: Vec<Offer>) -> Self {
+    fn new(
+        options: &Options,
+        workload: &Workload,
+        surveyed: &Surveyed,
+        (mut offers, without, is_closed): (Vec<Offer>, Without, bool),
+    ) -> Self {
+        let (asked, block) = (sizes(options, workload), block(options, workload));
+        offers.iter_mut().for_each(|offer| offer.asked = size::decimal(asked, block, offer.bytes));
         Self {
             name: workload.title(),
-            footprint_bytes: surveyed.footprint_blocks * u64::from(block(options, workload).bytes()),
+            footprint_bytes: surveyed.footprint_blocks * u64::from(block.bytes()),
             requests: surveyed.requests,
             tenants: workload.tenants.len(),
             years: options.years,
-            advice: advice::advise(&offers, options.years, options.worth),
+            advice: advice::advise(&offers, &without, options.years, options.worth),
             offers,
+            without,
+            is_closed,
         }
     }
 
@@ -153,20 +178,32 @@ impl Planned {
             "footprint_bytes": self.footprint_bytes,
             "requests": self.requests,
             "offers": self.offers,
-            "recommended": self.advice.as_ref().map(|advice| &self.offers[advice.at]),
+            "without_ssd": self.without,
+            "recommended": self.best().map(|at| &self.offers[at]),
             "reason": self.advice.as_ref().map(|advice| &advice.reason),
         })
     }
 
+    /// The place of the recommended one.
+    fn best(&self) -> Option<usize> {
+        self.advice.as_ref()?.at
+    }
+
+    /// What is had without an SSD, and every offer.
+    fn rows(&self) -> Vec<[String; 12]> {
+        [rows::without(&self.without)].into_iter().chain(self.offers.iter().map(rows::row)).collect()
+    }
+
     /// A table, and what to buy below it.
     fn report(&self, width: u16) -> String {
-        let best = self.advice.as_ref().map(|advice| advice.at);
-        let row = |(at, offer): (usize, &Offer)| {
-            let mut row = rows::row(offer);
-            row[0] += if best == Some(at) { "*" } else { " " };
-            row
+        let best = self.best().map_or(0, |at| at + 1);
+        let mut rows = self.rows();
+        rows.iter_mut().enumerate().for_each(|(at, row)| row[0] += if at == best { "*" } else { " " });
+        let table = if self.is_closed {
+            grid(rows::HEADINGS, rows, &[1], width)
+        } else {
+            grid(rows::but_last(rows::HEADINGS), rows.into_iter().map(rows::but_last), &[1], width)
         };
-        let table = grid(rows::HEADINGS, self.offers.iter().enumerate().map(row), &[1], width);
         let advice = self.advice.as_ref().map_or("", |advice| &advice.reason);
         format!("{}: {}\n\n{table}\n* {advice}\n", self.name, self.head())
     }

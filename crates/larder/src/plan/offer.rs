@@ -1,14 +1,17 @@
-//! One SSD that might be bought, and what a simulation says it would do.
+//! One SSD that might be bought, or none, and what a simulation says it would do.
 
+use larder_daemon::units::HumanSize;
 use larder_sim::tenants::TenantsResult;
 use serde::Serialize;
 
-use super::advice;
 use super::endurance::Endurance;
 use crate::simulate::tenants::{busy, bytes};
 
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
+
+/// Blocks that a run may write beyond its budget: requests that began within it end beyond it.
+const BEYOND: u32 = 16;
 
 /// An SSD and what it would bring.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,6 +19,9 @@ pub struct Offer {
     /// Its size.
     #[serde(rename = "size_bytes")]
     pub bytes: u64,
+    /// The size as it was asked for, where that was in decimal units.
+    #[serde(skip)]
+    pub asked: Option<String>,
     /// Its endurance.
     #[serde(serialize_with = "as_text")]
     pub endurance: Endurance,
@@ -46,7 +52,13 @@ pub struct Offer {
     pub ssd_write_bytes_per_day: f64,
     /// Years until it is worn out; none where nothing is written.
     pub years: Option<f64>,
-    /// Price of one request per second, where there are prices.
+    /// Seconds of the run, from which a day is reckoned.
+    #[serde(rename = "run_seconds")]
+    pub seconds: f64,
+    /// Bytes in a day that are no more than what requests under way at the end of the budget may write.
+    #[serde(skip)]
+    pub beyond_per_day: f64,
+    /// Price of one request per second, where there are prices and a closed loop.
     pub price_per_iops: Option<f64>,
     /// Mean seconds of a request if it may be written as much as brings anything.
     #[serde(rename = "unlimited_mean_latency_seconds")]
@@ -57,6 +69,42 @@ pub struct Offer {
     /// Years until it is worn out then.
     #[serde(rename = "unlimited_years")]
     pub free_years: Option<f64>,
+}
+
+/// The same tenants without an SSD.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Without {
+    /// Mean seconds of a request.
+    #[serde(rename = "mean_latency_seconds")]
+    pub latency: f64,
+    /// 99 of 100 requests take no longer, in seconds.
+    #[serde(rename = "p99_latency_seconds")]
+    pub p99: f64,
+    /// Requests per second.
+    pub iops: f64,
+    /// Operations per second of the backing.
+    pub backing_iops: f64,
+    /// The share of the backing's capacity that is used, 0 to 1; of the busiest, where there are several.
+    pub backing_busy: f64,
+}
+
+impl Without {
+    /// From a simulation in which the SSD holds nothing.
+    pub fn new(result: &TenantsResult) -> Self {
+        Self {
+            latency: result.total.mean_latency,
+            p99: result.total.p99_latency,
+            iops: result.total.iops,
+            backing_iops: backing_iops(result),
+            backing_busy: busy(result, false).unwrap_or(0.0),
+        }
+    }
+}
+
+fn backing_iops(result: &TenantsResult) -> f64 {
+    let backings = result.devices.iter().filter(|device| device.name != "ssd");
+    let operations: u64 = backings.map(|device| device.operations).sum();
+    operations as f64 / result.seconds.max(f64::MIN_POSITIVE)
 }
 
 fn as_text<S: serde::Serializer>(endurance: &Endurance, to: S) -> Result<S::Ok, S::Error> {
@@ -75,10 +123,9 @@ impl Offer {
         let size = result.cache_bytes as f64 / f64::from(1 << 30);
         let price = price.map(|price| price * size);
         let written = bytes(result, total.ssd_writes.total) as f64 / seconds * DAY;
-        let backing: u64 =
-            result.devices.iter().filter(|device| device.name != "ssd").map(|device| device.operations).sum();
         Self {
             bytes: result.cache_bytes,
+            asked: None,
             endurance,
             rated_bytes: endurance.rated_bytes(result.cache_bytes, warranty_years),
             cost: price.unwrap_or(size),
@@ -88,10 +135,12 @@ impl Offer {
             iops: total.iops,
             request_hit_ratio: total.request_hit_ratio,
             read_hit_ratio: total.read_hit_ratio,
-            backing_iops: backing as f64 / seconds,
+            backing_iops: backing_iops(result),
             backing_busy: busy(result, false).unwrap_or(0.0),
             ssd_write_bytes_per_day: written,
             years: endurance.years(result.cache_bytes, warranty_years, written),
+            seconds: result.seconds,
+            beyond_per_day: f64::from(BEYOND) * f64::from(result.block_bytes) / seconds * DAY,
             price_per_iops: price.filter(|_| total.iops > 0.0).map(|price| price / total.iops),
             free_latency: total.mean_latency,
             free_writes_per_day: written,
@@ -99,19 +148,29 @@ impl Offer {
         }
     }
 
-    /// The same, beside what it would be if it were written without a limit.
-    pub fn beside(self, free: &Self) -> Self {
+    /// The same, beside what another says that it would be if it were written without a limit.
+    pub fn beside(self, other: &Self) -> Self {
         Self {
-            free_latency: free.latency,
-            free_writes_per_day: free.ssd_write_bytes_per_day,
-            free_years: free.years,
+            free_latency: other.free_latency,
+            free_writes_per_day: other.free_writes_per_day,
+            free_years: other.free_years,
             ..self
         }
     }
 
+    /// How many times so many bytes a day it is written, but for requests under way at the end of a budget.
+    pub fn over(&self, bytes_per_day: f64) -> f64 {
+        (self.ssd_write_bytes_per_day - self.beyond_per_day).max(0.0) / bytes_per_day
+    }
+
+    /// What to call its size.
+    pub fn size(&self) -> String {
+        self.asked.clone().unwrap_or_else(|| HumanSize(self.bytes).to_string())
+    }
+
     /// What to call it in a sentence.
     pub fn name(&self) -> String {
-        format!("{} at {}", advice::size(self.bytes), self.endurance)
+        format!("{} at {}", self.size(), self.endurance)
     }
 
     /// One of which only the latency is known.
@@ -119,6 +178,7 @@ impl Offer {
     pub fn bare(bytes: u64, endurance: Endurance, latency: f64) -> Self {
         Self {
             bytes,
+            asked: None,
             endurance,
             rated_bytes: endurance.rated_bytes(bytes, 5.0),
             cost: bytes as f64 / f64::from(1 << 30),
@@ -132,6 +192,8 @@ impl Offer {
             backing_busy: 0.0,
             ssd_write_bytes_per_day: 0.0,
             years: None,
+            seconds: DAY,
+            beyond_per_day: 0.0,
             price_per_iops: None,
             free_latency: latency,
             free_writes_per_day: 0.0,

@@ -7,7 +7,7 @@ use clap::Args;
 use larder_sim::BlockSize;
 use larder_trace::Format;
 
-use super::endurance::Endurance;
+use super::endurance::{self, Endurance};
 use crate::amount::positive;
 use crate::block;
 use crate::input::TraceName;
@@ -26,15 +26,15 @@ pub struct Options {
     /// The format of the traces, where their content does not tell.
     #[arg(short, long)]
     pub format: Option<Format>,
-    /// Sizes of the SSD: bytes (`480GB`), shares of the footprint (`10%`), or a range of either [default: 5, 10, 20, 40 and 80 %
-    /// of the footprint, rounded up to powers of two].
+    /// Sizes of the SSD: bytes (`480GB`, `1.92TB`), shares of the footprint (`10%`), or a range of either [default: those of the
+    /// scenario, or 5, 10, 20, 40 and 80 % of the footprint, rounded up to powers of two].
     #[arg(short, long, value_name = "SIZE,…", value_delimiter = ',')]
     pub size: Vec<SizeChoice>,
-    /// Endurances: drive writes per day over --years (`0.3`, `1`, `3`), or terabytes over years (`600TB/5`).
+    /// Endurances: drive writes per day over --years (`0.3`, `1DWPD`), or terabytes over years (`600TB/5`, `600TBW/5y`; `600TBW`: over --years).
     #[arg(short, long, value_name = "E,…", value_delimiter = ',', default_value = "0.3,1,3")]
     pub endurance: Vec<Endurance>,
     /// Years that the SSD is to live.
-    #[arg(long, value_name = "N", value_parser = positive, default_value = "5")]
+    #[arg(long, value_name = "N", value_parser = endurance::years, default_value = "5")]
     pub years: f64,
     /// What a GiB costs: one price for all, or one for each of --endurance. Any currency.
     #[arg(long, value_name = "PRICE,…", value_delimiter = ',', value_parser = positive)]
@@ -73,10 +73,12 @@ const AFTER_HELP: &str = "\
 Every size is simulated with the allocator `larder`, first without a limit of SSD writes. The traces are taken for what every
 moment of the SSD's life is like: SSD writes per day are those of the run, scaled to a day, and an SSD lives as long as the
 writes last that it is rated for (drive writes per day: over --years). Where an SSD would be worn out before --years, it is
-simulated again with its endurance as a budget that is kept to; the columns `no limit` tell what it was before.
+simulated again with its endurance as a budget that is kept to; the columns `no limit` tell what it was before. The row `none`
+is what the tenants have without an SSD.
 
-The recommended SSD: from the cheapest one on, a dearer one is taken as long as it is worth its price (--worth), among
-those that live for --years. Without prices, size stands for price.
+The recommended SSD: from none on, and then from the cheapest one, a dearer one is taken as long as it is worth its price
+(--worth, and at least 1 % less latency), among those that live for --years. Without prices, size stands for price. What 1000
+IOPS cost is told with --closed: at the times of the traces every SSD serves the same number of them.
 
 Examples:
   larder plan web.csv.zst db.csv.zst

@@ -4,7 +4,7 @@ use larder_plot::{Axis, Chart, Page, Panel, Section, Series, Table, Unit};
 
 use super::Planned;
 use super::offer::Offer;
-use super::rows::{HEADINGS, row};
+use super::rows::{HEADINGS, but_last};
 
 /// The page as HTML.
 pub fn html(all: &[Planned]) -> String {
@@ -16,9 +16,14 @@ pub fn html(all: &[Planned]) -> String {
 }
 
 fn section(planned: &Planned) -> Section {
-    let table = Table::new("SSDs and what they bring", HEADINGS.map(|heading| heading.replace('\n', " ")));
-    let unbroken = |cell: String| cell.replace(' ', "\u{a0}");
-    let table = planned.offers.iter().fold(table, |table, offer| table.row(row(offer).map(unbroken)));
+    let rows = planned.rows().into_iter().map(|row| row.map(|cell| cell.replace(' ', "\u{a0}")));
+    let caption = "SSDs and what they bring";
+    let headings = HEADINGS.map(|heading| heading.replace('\n', " "));
+    let table = if planned.is_closed {
+        rows.fold(Table::new(caption, headings), Table::row)
+    } else {
+        rows.map(but_last).fold(Table::new(caption, but_last(headings)), Table::row)
+    };
     Section::new(&planned.name).paragraph(planned.head()).table(table).chart(&chart(planned))
 }
 

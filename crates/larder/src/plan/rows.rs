@@ -1,11 +1,11 @@
-//! Offers as rows of text, for the terminal and for the page.
+//! Offers, and what is had without an SSD, as rows of text, for the terminal and for the page.
 
 use larder_daemon::units::HumanSize;
 
-use super::offer::Offer;
+use super::offer::{Offer, Without};
 use crate::number::{compact, percent, time};
 
-/// Headings of all columns, broken where a terminal breaks them.
+/// Headings of all columns, broken where a terminal breaks them. The last one is for closed loops alone.
 pub const HEADINGS: [&str; 12] = [
     "size",
     "endurance",
@@ -27,7 +27,7 @@ const YEARS_MAX: f64 = 100.0;
 /// One offer.
 pub fn row(offer: &Offer) -> [String; 12] {
     [
-        HumanSize(offer.bytes).to_string(),
+        offer.size(),
         offer.endurance.to_string(),
         time(offer.latency),
         percent(Some(offer.request_hit_ratio)),
@@ -42,7 +42,23 @@ pub fn row(offer: &Offer) -> [String; 12] {
     ]
 }
 
-fn years(years: Option<f64>) -> String {
+/// What is had without one.
+pub fn without(without: &Without) -> [String; 12] {
+    let mut row = [(); 12].map(|()| String::from("-"));
+    row[0] = "none".into();
+    row[2] = time(without.latency);
+    row[4] = compact(without.backing_iops.round() as u64);
+    row[5] = percent(Some(without.backing_busy));
+    row
+}
+
+/// All but the last cell.
+pub fn but_last<T>([most @ .., _]: [T; 12]) -> [T; 11] {
+    most
+}
+
+/// Years of life.
+pub fn years(years: Option<f64>) -> String {
     match years {
         Some(years) if years < 0.095 => format!("{years:.3}"),
         Some(years) if years <= YEARS_MAX => format!("{years:.1}"),

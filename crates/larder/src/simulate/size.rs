@@ -114,6 +114,22 @@ pub fn resolve(choices: &[SizeChoice], block: BlockSize, footprint_blocks: u64) 
     Ok(blocks)
 }
 
+/// Decimal units, in which SSDs are sold.
+const DECIMAL: [(&str, u64); 3] = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000)];
+
+/// A size in bytes as it was asked for, where one of these is that size and has a decimal unit: `240 GB`, not `223.5 GiB`.
+pub fn decimal(choices: &[SizeChoice], block: BlockSize, bytes: u64) -> Option<String> {
+    let block = u64::from(block.bytes());
+    choices.iter().flat_map(|choice| choice.sizes()).find_map(|size| match size {
+        Size::Bytes(asked) if asked / block * block == bytes && !asked.is_multiple_of(1 << 20) => {
+            let (name, unit) =
+                DECIMAL.iter().find(|(_, unit)| asked >= *unit && asked.is_multiple_of(unit / 1000))?;
+            Some(format!("{} {name}", asked as f64 / *unit as f64))
+        }
+        _ => None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +146,17 @@ mod tests {
         assert_eq!(blocks(&["1%..100%:3"], 1000), [10, 100, 1000]);
         assert_eq!(blocks(&["4KiB..1MiB:5"], 0), [1, 4, 16, 64, 256]);
         assert_eq!(blocks(&["50%..1%:2"], 1000), [10, 500]);
+    }
+
+    #[test]
+    fn sizes_in_decimal_units_keep_them() {
+        let choices = ["500GB", "1.92TB", "1GiB", "1000MB", "10%"].map(|text| text.parse().expect(text));
+        let names = [500_000_000_000, 1_920_000_000_000, 1 << 30, 1_000_000_000, 7 << 30]
+            .map(|bytes| decimal(&choices, BlockSize::DEFAULT, bytes / 4096 * 4096));
+        assert_eq!(
+            names.each_ref().map(Option::as_deref),
+            [Some("500 GB"), Some("1.92 TB"), None, Some("1 GB"), None]
+        );
     }
 
     #[test]

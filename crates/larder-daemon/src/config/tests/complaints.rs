@@ -72,7 +72,7 @@ help: write a size such as "2GiB""#,
   |
 4 | size = "2Gib"
   |        ^^^^^^
-help: write a size such as "10GiB", "512MiB", "4KiB", "500GB" or "4096" (bytes)"#,
+help: write a size such as "10GiB", "512MiB", "4KiB", "500GB", "1.92TB" or "4096" (bytes)"#,
     ),
     (
         r#"size"#,

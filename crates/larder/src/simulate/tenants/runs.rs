@@ -80,7 +80,9 @@ fn problem(error: TenantsError<TraceError>, plan: &TenantsPlan) -> Problem {
         TenantsError::CacheSize { .. } => "give another size of the cache, or another --block",
         TenantsError::Block(_) => "give another --block: a power of two from 512 to 128KiB",
         TenantsError::TooManySegments(_) => "give a larger --block",
-        TenantsError::Alloc(_) => "ask for less, give a larger cache, or name another --allocator",
+        TenantsError::Alloc(_) => {
+            "ask for less, or give a larger cache; `larder simulate` can let another --allocator divide it"
+        }
         TenantsError::EmptyEpoch => "give a longer --epoch",
         TenantsError::Tenant { .. } | TenantsError::SameName(_) => "mend what is said about that tenant",
         TenantsError::UnknownAllocator(_) => "name one of them",
