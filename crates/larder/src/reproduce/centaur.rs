@@ -4,6 +4,7 @@
 //! and 12).
 
 mod hull;
+mod late;
 mod reservations;
 mod shares;
 mod wastage;
