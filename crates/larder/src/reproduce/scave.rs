@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::bench::{Bench, Held, Trial, footprint_blocks};
 use super::common::{Common, Devices};
-use super::guests::{Guest, told};
+use super::guests::{Guest, Known, told};
 use super::report::Report;
 use super::sheet::Sheet;
 use crate::problem::Problem;
@@ -74,6 +74,11 @@ impl CoRun {
     }
 }
 
+/// The recorded traces that are known.
+pub fn known() -> Vec<Known> {
+    guests::PAIRS.iter().flat_map(|(_, pair)| *pair).collect()
+}
+
 /// Run all three, and hold the paper's figures against them.
 pub fn find(common: &Common) -> Result<Report, Problem> {
     let mut bench = Bench::new(common);
@@ -87,7 +92,8 @@ pub fn find(common: &Common) -> Result<Report, Problem> {
          both footprints. All under CLOCK, write-through without write allocation. Slower: than alone with the whole cache.",
         SHARE * 100.0
     );
-    let notes = [setup].into_iter().chain(told(co_runs.iter().flat_map(|run| &run.guests)));
+    let notes =
+        [setup].into_iter().chain(told(common.folder.as_deref(), co_runs.iter().flat_map(|run| &run.guests)));
     Ok(Report {
         title: "Luo, Ma, Lee, Zhang, Liu, Zhou: \"S-CAVE: Effective SSD Caching to Improve Virtual Machine Storage Performance\", PACT 2013, section VI-D".into(),
         notes: notes.chain(common.cut_short()).collect(),

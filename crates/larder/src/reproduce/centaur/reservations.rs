@@ -72,13 +72,7 @@ pub fn find(bench: &mut Bench<'_>, common: &Common) -> Result<Vec<Row>, Problem>
     let free = run(bench, common, &[None])?;
     let Some(free) = free.first() else { return Ok(Vec::new()) };
     let (latency, iops) = (late::latency(free, PROMISED), late::iops(free, PROMISED));
-    let row = |what, without, promised| Row {
-        what,
-        without,
-        promised,
-        got: None,
-        lasted: [free.seconds; 2],
-    };
+    let row = |what, without, promised| Row { what, without, promised, got: None, lasted: [free.seconds; 2] };
     let (Some(promised), Some(promised_iops)) = (latency.map(|it| it * LATENCY), iops.map(|it| it * IOPS))
     else {
         // The requests end so early that there is nothing to promise.
@@ -190,7 +184,8 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_tested() {
-        let rows = [row("IOPS", None, None), row("latency", Some(1.0), None), row("IOPS", Some(0.0), Some(0.0))];
+        let rows =
+            [row("IOPS", None, None), row("latency", Some(1.0), None), row("IOPS", Some(0.0), Some(0.0))];
         assert!(claims(&rows).iter().all(|claim| claim.verdict == Verdict::Untested && claim.here == "-"));
         let text = sheet(&rows).text(110);
         assert!(!text.contains("NaN") && !text.contains("-0"), "{text}");
