@@ -17,6 +17,7 @@ pub struct Axis {
     pub(crate) label: String,
     pub(crate) unit: Unit,
     pub(crate) scale: Scale,
+    pub(crate) tight: bool,
     cover: [f64; 2],
 }
 
@@ -27,7 +28,7 @@ pub(crate) const MIN_LOG: f64 = 1e-100;
 impl Axis {
     /// A linear axis that fits itself to the data.
     pub fn new(label: impl Into<String>, unit: Unit) -> Self {
-        Axis { label: label.into(), unit, scale: Scale::Linear, cover: [f64::NAN; 2] }
+        Axis { label: label.into(), unit, scale: Scale::Linear, tight: false, cover: [f64::NAN; 2] }
     }
 
     /// The same axis, logarithmic. Ticks fall on powers of two for bytes and on powers of ten for the rest.
@@ -46,6 +47,12 @@ impl Axis {
     /// A value that the axis cannot show (not finite, or not above zero on a log axis) is ignored.
     pub fn covering(mut self, lo: f64, hi: f64) -> Self {
         self.cover = [lo, hi];
+        self
+    }
+
+    /// Makes the axis end where the data and [`Axis::covering`] do, not at the next tick: panels with the same ends line up.
+    pub fn tight(mut self) -> Self {
+        self.tight = true;
         self
     }
 

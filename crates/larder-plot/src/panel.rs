@@ -100,7 +100,7 @@ fn fit(
     fits: impl Fn(&Ruler) -> bool,
 ) -> Ruler {
     let extent = axis.extent(data.chain(map.into_iter().flat_map(|(lo, hi)| [lo, hi])));
-    if tight { Ruler::tight(axis, extent, fits) } else { Ruler::fit(axis, extent, fits) }
+    if tight || axis.tight { Ruler::tight(axis, extent, fits) } else { Ruler::fit(axis, extent, fits) }
 }
 
 impl Placed<'_> {
@@ -193,5 +193,23 @@ fn ground(axis: &Axis) -> f64 {
         Scale::Linear => 0.0,
         // Anything below the axis is clamped to its lower end.
         Scale::Log => f64::MIN_POSITIVE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::Series;
+    use crate::unit::Unit;
+
+    #[test]
+    fn a_tight_axis_ends_where_the_data_do() {
+        let end = |x: Axis| {
+            let panel = Panel::new(x, Axis::new("y", Unit::Ratio)).series(Series::new("a", [(0.0, 0.5)]));
+            Fitted::new(&panel).x.place(331.0)
+        };
+        let time = || Axis::new("Time", Unit::Seconds).covering(0.0, 331.0);
+        assert!(end(time()) < 1.0);
+        assert_eq!(end(time().tight()), 1.0);
     }
 }

@@ -1,6 +1,7 @@
 //! Tables of text: columns of words flush left, of numbers flush right, and no lines but one below the headings.
 //!
-//! Where a table is wider than it may be, its widest columns share what the others leave, and their texts are wrapped between words.
+//! Where a table is wider than it may be, its widest columns share what the others leave, and their texts are wrapped between words: numbers only where there
+//! is no room for them beside words of a few letters.
 
 use std::iter::repeat_n;
 
@@ -11,6 +12,9 @@ const FEW: usize = 2;
 
 /// A column whose texts, once they are wrapped, leave so many columns of its part leaves them to the others.
 const SPARE: usize = 3;
+
+/// Numbers stay whole where each column of words keeps so many columns, or all that it needs.
+const WORDS_MIN: usize = 16;
 
 /// Rows of cells below headings; either may be of several lines.
 #[derive(Clone, Debug)]
@@ -99,6 +103,13 @@ impl Columns {
             lines.map(UnicodeWidthStr::width).max().unwrap_or(0)
         };
         let natural: Vec<_> = (0..shares.open).map(|column| longest(column, usize::MAX)).collect();
+        let least = |column: usize| match self.words[column] {
+            true => natural[column].min(WORDS_MIN),
+            false => natural[column],
+        };
+        if (0..natural.len()).map(least).sum::<usize>() <= shares.left {
+            shares.take(|column| Some(natural[column]).filter(|_| !self.words[column]));
+        }
         shares.settle(|column, part| Some(natural[column]).filter(|&needed| needed <= part));
         shares.settle(|column, part| Some(longest(column, part)).filter(|needed| needed + SPARE <= part));
         shares.divide()
@@ -136,6 +147,16 @@ struct Shares {
 }
 
 impl Shares {
+    /// Give these columns what they need, which is there.
+    fn take(&mut self, needed: impl Fn(usize) -> Option<usize>) {
+        for column in 0..self.widths.len() {
+            if let Some(width) = needed(column) {
+                self.widths[column] = Some(width);
+                (self.left, self.open) = (self.left - width, self.open - 1);
+            }
+        }
+    }
+
     /// Give columns what they need, as long as that is told of any, beside what an equal part of what is left would be.
     fn settle(&mut self, needed: impl Fn(usize, usize) -> Option<usize>) {
         let mut again = true;
@@ -250,6 +271,19 @@ mod tests {
         );
         assert_eq!(table.text(33_usize), expected, "{}", table.text(33_usize));
         assert!(table.text(33_usize).lines().all(|line| line.width() <= 33));
+    }
+
+    #[test]
+    fn numbers_stay_whole_where_words_can_be_wrapped() {
+        let mut table = Columns::new(["size", "why"]).words([1]);
+        table.row(["153.7 MiB (of 1.0 GiB)", "one two three four five six"]);
+        let expected = concat!(
+            "                   size   why\n",
+            "────────────────────────────────────────\n",
+            " 153.7 MiB (of 1.0 GiB)   one two three\n",
+            "                          four five six\n",
+        );
+        assert_eq!(table.text(44_usize), expected, "{}", table.text(44_usize));
     }
 
     #[test]

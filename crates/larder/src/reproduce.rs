@@ -38,7 +38,7 @@ pub enum Paper {
     /// After sections IV-B and IV-C of Huang, Wei, Chen, Chen, Feng: "Improving Flash-based Disk Cache with Lazy Adaptive Replacement", MSST 2013. The
     /// paper's own traces are not at hand: its claims are held against other traces, and the verdicts are computed from what these give.
     Larc(Box<larc::Options>),
-    /// The container thesis: one cache for all containers against one divided among them (its tables 4.3, 4.4 and 4.5).
+    /// The container thesis: one cache for all containers against one divided among them (its tables 4.3, 4.4 and 4.5); generated, it takes no --traces.
     Thesis(Box<Common>),
     /// S-CAVE: two VMs side by side, of strong and of weak locality, against one cache under CLOCK.
     Scave(Box<Common>),
@@ -56,10 +56,22 @@ pub enum Paper {
 pub fn run(options: &Options) -> Result<(), Problem> {
     match &options.paper {
         Paper::Larc(options) => larc::run(options),
-        Paper::Thesis(common) => told(common, || thesis::find(common)),
-        Paper::Scave(common) => told(common, || scave::find(common)),
-        Paper::Centaur(common) => told(common, || centaur::find(common)),
-        Paper::Eci(common) => told(common, || eci::find(common)),
+        Paper::Thesis(common) => told(common, || {
+            thesis::check(common)?;
+            thesis::find(common)
+        }),
+        Paper::Scave(common) => told(common, || {
+            guests::check(common.folder.as_deref(), &scave::known())?;
+            scave::find(common)
+        }),
+        Paper::Centaur(common) => told(common, || {
+            guests::check(common.folder.as_deref(), &guests::EIGHT)?;
+            centaur::find(common)
+        }),
+        Paper::Eci(common) => told(common, || {
+            guests::check(common.folder.as_deref(), &guests::EIGHT)?;
+            eci::find(common)
+        }),
         Paper::Best(options) => told(&options.common, || best::find(options)),
         Paper::All(common) => all(common),
     }

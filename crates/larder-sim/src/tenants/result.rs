@@ -56,7 +56,7 @@ pub struct TenantResult {
     pub backing_writes: u64,
     /// Blocks held, in the mean over time.
     pub mean_occupied_blocks: f64,
-    /// Blocks allotted, in the mean over time.
+    /// Blocks allotted, in the mean over time; while nothing limited them, those held.
     pub mean_quota_blocks: f64,
 }
 
@@ -84,6 +84,9 @@ pub struct DecisionRow {
     pub tenant: usize,
     /// Blocks allotted.
     pub quota_blocks: u32,
+    /// The quota is the whole cache and nobody's part of it: nothing limits what the tenant holds.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unlimited: bool,
     /// Blocks held at the end.
     pub occupied_blocks: u32,
     /// Replacement and admission.

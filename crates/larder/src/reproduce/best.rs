@@ -48,7 +48,7 @@ Without --scenarios and --traces, scenarios of generated workloads are run, and 
 Examples:
   larder reproduce best --scenarios scenarios.toml --markdown=best.md
   larder reproduce best --scenarios scenarios.toml#two-strong --more --json
-  larder reproduce best --traces recorded --backing hdd-10k --quick";
+  larder reproduce best --traces traces --backing hdd-10k --quick";
 
 impl Options {
     /// The defaults, with what is common to all experiments; generated scenarios where the folder of traces has no file of them.

@@ -4,6 +4,7 @@
 //! and 12).
 
 mod hull;
+mod late;
 mod reservations;
 mod shares;
 mod wastage;
@@ -27,7 +28,10 @@ pub fn find(common: &Common) -> Result<Report, Problem> {
     let hull = hull::find(&bench, common, &names, &traces)?;
     let shares = shares::find(&mut bench, common)?;
     let kept = reservations::find(&mut bench, common)?;
-    let notes = told(&guests).into_iter().chain([NOTE.to_owned()]).chain(common.cut_short());
+    let notes = told(common.folder.as_deref(), &guests)
+        .into_iter()
+        .chain([NOTE.to_owned()])
+        .chain(common.cut_short());
     Ok(Report {
         title: "Koller, Mashtizadeh, Rangaswami: \"Centaur: Host-Side SSD Caching for Storage Performance Control\", ICAC 2015".into(),
         notes: notes.collect(),

@@ -16,7 +16,8 @@ const QUICK: u64 = 100_000;
 /// Where traces are, on what devices, how much of it, told how.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Common {
-    /// A folder with traces: those known by name are taken. Without it, stand-ins are generated, and named as such.
+    /// A folder with traces: those known by name are taken, such as DIR/msr_web_1.csv.gz and DIR/recorded/web.csv.zst. Without it,
+    /// stand-ins are generated, and named as such.
     #[arg(long = "traces", value_name = "DIR")]
     pub folder: Option<PathBuf>,
     /// The SSD, in place of the experiment's: nvme, sata-ssd, or one of them with changes (`nvme:parallel=16`).

@@ -92,7 +92,7 @@ pub fn find(common: &Common) -> Result<Report, Problem> {
     );
     Ok(Report {
         title: "Ahmadian, Mutlu, Asadi: \"ECI-Cache: A High-Endurance and Cost-Efficient I/O Caching Scheme for Virtualized Platforms\", SIGMETRICS 2018, section 6".into(),
-        notes: [setup].into_iter().chain(told(&guests)).chain(common.cut_short()).collect(),
+        notes: [setup].into_iter().chain(told(common.folder.as_deref(), &guests)).chain(common.cut_short()).collect(),
         sheets: vec![sheet(&compared)],
         claims: claims::judge(&compared),
         figures: json!({ "caches": compared.iter().map(Compared::json).collect::<Vec<_>>() }),

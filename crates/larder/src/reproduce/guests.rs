@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::input::TraceName;
+use crate::problem::Problem;
 
 /// A tenant: its name, the recorded trace in a folder of traces, and what stands in for it.
 #[derive(Clone, Copy, Debug)]
@@ -86,8 +87,44 @@ impl Known {
     }
 }
 
-/// Sentences about where the tenants' requests come from.
-pub fn told<'a>(guests: impl IntoIterator<Item = &'a Guest>) -> Vec<String> {
+/// A folder of traces in which none of these is gives nothing to run on: that is told before the work. Without a folder, stand-ins are wanted.
+pub fn check<'a>(folder: Option<&Path>, known: impl IntoIterator<Item = &'a Known>) -> Result<(), Problem> {
+    let files: Vec<_> = known.into_iter().map(|known| known.file).collect();
+    match folder {
+        Some(folder) if !files.iter().any(|file| folder.join(file).exists()) => {
+            Err(none_known(folder, &files, "leave --traces out for generated stand-ins"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// None of these files is in a folder of traces; what to do, but for naming the right folder.
+pub fn none_known(folder: &Path, files: &[&str], help: &str) -> Problem {
+    let (shown, mut listed) = (folder.display(), Vec::new());
+    files.iter().for_each(|file| {
+        if !listed.contains(file) {
+            listed.push(*file);
+        }
+    });
+    let known = format!("known in a folder are {}", listed.join(", "));
+    if !folder.is_dir() {
+        return Problem::new(format!("{shown} is no folder"), format!("name a folder with traces; {known}"));
+    }
+    let what = format!("{shown}: no trace is there that is known by name");
+    // A folder below the one that is meant.
+    let is_below = |file: &&&str| {
+        let file = Path::new(file);
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        parent.is_some() && file.file_name().is_some_and(|name| folder.join(name).exists())
+    };
+    match files.iter().find(is_below) {
+        Some(file) => Problem::new(what, format!("name the folder above it, in which {file} is; {known}")),
+        None => Problem::new(what, format!("{help}; {known}")),
+    }
+}
+
+/// Sentences about where the tenants' requests come from, where traces were looked for in this folder.
+pub fn told<'a>(folder: Option<&Path>, guests: impl IntoIterator<Item = &'a Guest>) -> Vec<String> {
     let mut all: Vec<&Guest> = Vec::new();
     for guest in guests {
         if !all.contains(&guest) {
@@ -102,7 +139,11 @@ pub fn told<'a>(guests: impl IntoIterator<Item = &'a Guest>) -> Vec<String> {
     let generated = (!generated.is_empty()).then(|| {
         let list: Vec<_> =
             generated.iter().map(|guest| format!("{} = {}", guest.name, guest.trace)).collect();
-        format!("GENERATED stand-ins (--traces DIR takes recorded ones): {}.", list.join("; "))
+        let why = match folder {
+            Some(folder) => format!("no recorded ones are in {}", folder.display()),
+            None => "--traces DIR takes recorded ones".to_owned(),
+        };
+        format!("GENERATED stand-ins ({why}): {}.", list.join("; "))
     });
     recorded.into_iter().chain(generated).collect()
 }
@@ -124,10 +165,27 @@ mod tests {
         assert!(of(None).iter().all(|guest| guest.is_generated && guest.trace.generator().is_some()));
         let found = of(Some(folder.path()));
         assert_eq!(found.iter().map(|guest| guest.is_generated).collect::<Vec<_>>(), [true, false]);
-        let told = told(found.iter().chain(&found));
+        let told = told(Some(folder.path()), found.iter().chain(&found));
         assert_eq!(told[0], "Recorded traces in place of the paper's own: db.");
         assert!(
             told[1].contains("GENERATED") && told[1].ends_with(": web = gen:uniform:blocks=9,requests=9.")
         );
+        assert!(told[1].contains("no recorded ones are in"), "{}", told[1]);
+    }
+
+    #[test]
+    fn a_folder_without_them_is_refused() {
+        const BELOW: Known = Known { file: "recorded/web.csv", ..KNOWN[0] };
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = |path: &Path| check(Some(path), &[BELOW]).map_err(|problem| problem.to_string());
+        assert!(check(None, &[BELOW]).is_ok());
+        let file = folder.path().join("web.csv");
+        assert!(said(folder.path()).is_err_and(|it| it.contains("leave --traces out")));
+        std::fs::write(&file, "").expect("a file");
+        assert!(said(&file).is_err_and(|it| it.contains("is no folder")));
+        assert!(said(folder.path()).is_err_and(|it| it.contains("name the folder above it")));
+        std::fs::create_dir(folder.path().join("recorded")).expect("a folder");
+        std::fs::rename(&file, folder.path().join(BELOW.file)).expect("moved");
+        assert_eq!(said(folder.path()), Ok(()));
     }
 }

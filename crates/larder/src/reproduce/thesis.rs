@@ -30,6 +30,14 @@ pub struct Pair {
     pub unified: f64,
 }
 
+/// Traces would not be used: who gives them is told before the work.
+pub fn check(common: &Common) -> Result<(), Problem> {
+    let Some(folder) = &common.folder else { return Ok(()) };
+    let what =
+        format!("--traces {}: the thesis's programs are generated, no trace is used", folder.display());
+    Err(Problem::new(what, "leave --traces out"))
+}
+
 /// Run everything, and hold the thesis's tables against it.
 pub fn find(common: &Common) -> Result<Report, Problem> {
     let mut bench = Bench::new(common);
@@ -64,7 +72,7 @@ pub fn find(common: &Common) -> Result<Report, Problem> {
 fn notes(common: &Common) -> Vec<String> {
     let notes = [
         Some(
-            "GENERATED with the published characteristics: Gaussian reads of a file of 10 GB, σ in blocks of 4 KiB, at the thesis's rates; web server and \
+            "GENERATED with the published characteristics, whatever traces are at hand: Gaussian reads of a file of 10 GB, σ in blocks of 4 KiB, at the thesis's rates; web server and \
              random readers by their file and request sizes, at the rates of table 4.6. Neither the programs' length is known, nor what the kernel read \
              ahead: no cache of 0.5 GB can hit more than 10.4 % of independent reads with σ = 500,000, and the thesis has 29.5 %, so that ratios can be held \
              against each other, not against the thesis's."

@@ -122,7 +122,7 @@ fn every_paper_has_its_claims() {
     for (paper, ids) in [
         ("thesis", &["rate_divided", "rate_unified", "sigma_turns", "server", "readers"][..]),
         ("scave", &["isolation", "gain", "unaffected", "overhead"]),
-        ("centaur", &["wastage_grows", "convex_hull", "shares"]),
+        ("centaur", &["wastage_grows", "convex_hull", "shares", "latency_reservation", "iops_reservation"]),
         ("eci", &["latency", "per_cost", "writes", "allotted", "same"]),
     ] {
         let report = json(&lab, &[paper, "-n", "2000"]);
@@ -158,13 +158,18 @@ fn all_tells_each_of_them() {
 #[test]
 fn what_cannot_be_done_is_told_before_the_work() {
     let lab = Lab::new();
-    let bare = lab.path("bare.toml");
+    let (bare, empty) = (lab.path("bare.toml"), lab.path(""));
     fs::write(&bare, SCENARIOS.replace("cache_shares = [0.1, 0.4]", "")).expect("a file");
     for (arguments, says) in [
         (&["best", "--json=/nonexistent/x.json"][..], "/nonexistent/x.json cannot be written"),
         (&["eci", "--markdown=/nonexistent/x.md"], "/nonexistent/x.md cannot be written"),
         (&["best", "--scenarios", "/nonexistent/s.toml"], "/nonexistent/s.toml: cannot be read"),
         (&["best", "--scenarios", bare.to_str().expect("UTF-8")], "says nothing about the size of the cache"),
+        (&["scave", "--traces", "/nonexistent"], "/nonexistent is no folder"),
+        (&["centaur", "--traces", bare.to_str().expect("UTF-8")], "bare.toml is no folder"),
+        (&["eci", "--traces", empty.to_str().expect("UTF-8")], "no trace is there that is known by name"),
+        (&["all", "--traces", empty.to_str().expect("UTF-8")], "no trace is there that is known by name"),
+        (&["thesis", "--traces", empty.to_str().expect("UTF-8")], "no trace is used"),
     ] {
         let output = lab.larder(&[&["reproduce"], arguments, &["--quiet"]].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

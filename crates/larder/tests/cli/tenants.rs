@@ -67,6 +67,30 @@ fn tables_compare_allocators() {
 }
 
 #[test]
+fn the_share_of_a_cache_stands_below_its_size() {
+    let text = stdout(both(&Lab::new(), &["--cache", "10%", "--allocator", "larder,eci"]));
+    let cost = text.split("\nWhat it cost\n").nth(1).expect("a table");
+    let rows: Vec<_> = cost.lines().skip(3).take(2).map(str::trim_start).collect();
+    assert!(rows[0].contains(" MiB  larder ") || rows[0].contains(" KiB  larder "), "{text}");
+    assert!(rows[1].starts_with("(10 %)  eci "), "{text}");
+}
+
+#[test]
+fn a_tenant_without_a_limit_has_what_it_holds() {
+    let lab = Lab::new();
+    let run = &runs(both(&lab, &["--cache", "8MiB", "--allocator", "scave", "--json"]))[0];
+    let rows = run["decisions"].as_array().expect("a list");
+    assert!(rows.iter().any(|row| row["unlimited"] == true), "{rows:?}");
+    let quotas = run["tenants"].as_array().expect("a list").iter();
+    let quotas: f64 = quotas.map(|tenant| tenant["mean_quota_blocks"].as_f64().expect("blocks")).sum();
+    assert!(quotas <= 2048.0, "{quotas} of 2,048 blocks");
+    let text = stdout(both(&lab, &["--cache", "8MiB", "--allocator", "scave,combined"]));
+    for part in ["  scave sets no limit at times", "  combined has, beside", "no limit  "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
 fn json_is_the_same_whatever_the_threads() {
     let lab = Lab::new();
     let of = |threads| {
@@ -259,6 +283,11 @@ fn pictures_are_drawn() {
         let svg = fs::read_to_string(lab.path(file)).expect(file);
         assert!(svg.starts_with("<svg") && svg.contains(">db<") | svg.contains("db: mean latency"), "{file}");
     }
+    // Its three panels show the same time at the same place.
+    let svg = fs::read_to_string(lab.path("new/folder/eci-1MiB.svg")).expect("a picture");
+    let ticks = svg.lines().flat_map(|line| line.split("<text ")).filter(|text| text.contains(">2 s</text>"));
+    let places: Vec<_> = ticks.map(|text| text.split("y=").next().expect("its x")).collect();
+    assert!(places.len() == 3 && places.iter().all(|place| *place == places[0]), "{places:?}");
     for file in ["out-eci-1MiB.html", "out-latency-1MiB.html"] {
         assert!(lab.path(file).exists(), "{file}");
     }

@@ -86,6 +86,7 @@ impl<S: Source> Run<'_, S> {
             seconds: self.now as f64 / 1e9,
             tenant,
             quota_blocks: decision.quota_blocks,
+            unlimited: self.store.is_unlimited(decision.quota_blocks),
             occupied_blocks: 0,
             caching: self.plan.tenants[tenant].caching.unwrap_or(decision.mode.caching).to_string(),
             write_policy: decision.mode.write.to_string(),
@@ -102,7 +103,8 @@ impl<S: Source> Run<'_, S> {
     fn close_row(&mut self, tenant: usize) {
         let Some(row) = self.open_rows[tenant].take() else { return };
         let Row { requests, hits, sum_ns, ssd_blocks, began } = self.guests[tenant].row;
-        let (quota, held) = (self.rows[row].quota_blocks, self.store.resident(tenant));
+        let held = self.store.resident(tenant);
+        let quota = if self.rows[row].unlimited { held } else { self.rows[row].quota_blocks };
         let guest = &mut self.guests[tenant];
         let time = (self.now - began) as f64;
         guest.there_ns += time;

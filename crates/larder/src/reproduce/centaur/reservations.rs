@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 
 use larder_alloc::{Goals, Reservation};
-use larder_sim::tenants::{Caching, DecisionRow, Pace, TenantPlan, TenantsResult};
+use larder_sim::tenants::{Caching, Pace, TenantPlan, TenantsResult};
 use serde_json::{Value, json};
 
+use super::late;
 use crate::problem::Problem;
 use crate::reproduce::bench::{Bench, Trial};
 use crate::reproduce::claim::Claim;
@@ -27,13 +28,15 @@ const IOPS: f64 = 1.5;
 /// The VM that is promised something.
 const PROMISED: usize = 0;
 
-/// A promise, what the VM had without, and what it got.
+/// A promise, what the VM had without, and what it got; none where nothing was measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     what: &'static str,
-    without: f64,
-    promised: f64,
-    got: f64,
+    without: Option<f64>,
+    promised: Option<f64>,
+    got: Option<f64>,
+    /// Seconds of the run without a promise, and of that with it.
+    lasted: [f64; 2],
 }
 
 impl Row {
@@ -41,16 +44,24 @@ impl Row {
         self.what == "latency"
     }
 
-    /// How far it misses its promise; negative where it has more than was promised.
-    fn short_by(&self) -> f64 {
-        if self.is_latency() { self.got / self.promised - 1.0 } else { 1.0 - self.got / self.promised }
+    /// What it got beside its promise, as a share: 0.1 is a tenth more.
+    fn difference(&self) -> Option<f64> {
+        Some(self.got? / self.promised.filter(|&promised| promised > 0.0)? - 1.0)
     }
 
-    fn told(&self, value: f64) -> String {
-        if self.is_latency() { crate::number::time(value) } else { format!("{value:.0} IOPS") }
+    /// How far it misses its promise; negative where it has better than was promised.
+    fn short_by(&self) -> Option<f64> {
+        self.difference().map(|difference| if self.is_latency() { difference } else { -difference })
     }
 
-    /// For programs: seconds, or requests per second.
+    fn told(&self, value: Option<f64>) -> String {
+        let told = |value| {
+            if self.is_latency() { crate::number::time(value) } else { format!("{value:.0} IOPS") }
+        };
+        value.map_or_else(|| late::NOTHING.to_owned(), told)
+    }
+
+    /// For programs: seconds, or requests per second; null where nothing was measured.
     pub fn json(&self) -> Value {
         json!({ "what": self.what, "without": self.without, "promised": self.promised, "got": self.got })
     }
@@ -60,18 +71,20 @@ impl Row {
 pub fn find(bench: &mut Bench<'_>, common: &Common) -> Result<Vec<Row>, Problem> {
     let free = run(bench, common, &[None])?;
     let Some(free) = free.first() else { return Ok(Vec::new()) };
-    let (latency, iops) = (late_latency(free, PROMISED), late_iops(free));
-    if latency <= 0.0 {
-        // Cut so short that nothing was measured.
-        return Ok(Vec::new());
-    }
-    let promises = [Reservation::Latency(latency * LATENCY), Reservation::Iops(iops * IOPS)];
+    let (latency, iops) = (late::latency(free, PROMISED), late::iops(free, PROMISED));
+    let row = |what, without, promised| Row { what, without, promised, got: None, lasted: [free.seconds; 2] };
+    let (Some(promised), Some(promised_iops)) = (latency.map(|it| it * LATENCY), iops.map(|it| it * IOPS))
+    else {
+        // The requests end so early that there is nothing to promise.
+        return Ok(vec![row("latency", latency, None), row("IOPS", iops, None)]);
+    };
+    let promises = [Reservation::Latency(promised), Reservation::Iops(promised_iops)];
     let runs = run(bench, common, &promises.map(Some))?;
     let [for_latency, for_iops] = &runs[..] else { return Ok(Vec::new()) };
-    let got = late_latency(for_latency, PROMISED);
+    let got = |row: Row, run: &TenantsResult, got| Row { got, lasted: [free.seconds, run.seconds], ..row };
     Ok(vec![
-        Row { what: "latency", without: latency, promised: latency * LATENCY, got },
-        Row { what: "IOPS", without: iops, promised: iops * IOPS, got: late_iops(for_iops) },
+        got(row("latency", latency, Some(promised)), for_latency, late::latency(for_latency, PROMISED)),
+        got(row("IOPS", iops, Some(promised_iops)), for_iops, late::iops(for_iops, PROMISED)),
     ])
 }
 
@@ -101,32 +114,12 @@ fn run(
     bench.run(promises.iter().map(trial).collect())
 }
 
-/// Mean seconds of a tenant's requests in the second half of a run; 0 where no epoch began there.
-pub fn late_latency(run: &TenantsResult, tenant: usize) -> f64 {
-    let weighed = late(run, tenant).filter_map(|row| Some((row.achieved.latency?, row.achieved.iops)));
-    let (sum, weight) =
-        weighed.fold((0.0, 0.0), |(sum, weight), (latency, iops)| (sum + latency * iops, weight + iops));
-    if weight > 0.0 { sum / weight } else { 0.0 }
-}
-
-/// A tenant's epochs in the second half of a run.
-fn late(run: &TenantsResult, tenant: usize) -> impl Iterator<Item = &DecisionRow> {
-    run.decisions.iter().filter(move |row| row.tenant == tenant && row.seconds >= run.seconds / 2.0)
-}
-
-/// Requests per second of the promised VM in the second half.
-fn late_iops(run: &TenantsResult) -> f64 {
-    let rows = run.decisions.iter().filter(|row| row.tenant == PROMISED && row.seconds >= SECONDS / 2.0);
-    let rates: Vec<_> =
-        rows.filter(|row| row.achieved.latency.is_some()).map(|row| row.achieved.iops).collect();
-    rates.iter().sum::<f64>() / rates.len().max(1) as f64
-}
-
 /// The table.
 pub fn sheet(rows: &[Row]) -> Sheet {
     let caption = format!(
         "Figure 12: reservations. Three VMs with 16 requests of 8 KiB outstanding at random in 1 GiB each, 75 % reads; 1.5 GiB of cache in blocks of 128 KiB, a decision every \
-         {EPOCH_SECONDS} s. What one of them has without a promise, what it is promised, and what it gets in the second half of {SECONDS} s."
+         {EPOCH_SECONDS} s. What one of them has without a promise, what it is promised, and what it gets in the {}.",
+        late::half(rows.iter().flat_map(|row| row.lasted), SECONDS)
     );
     let mut sheet = Sheet::new(caption, 1, ["promise of", "without", "promised", "got", "short by"]);
     for row in rows {
@@ -135,7 +128,8 @@ pub fn sheet(rows: &[Row]) -> Sheet {
             row.told(row.without),
             row.told(row.promised),
             row.told(row.got),
-            format!("{:+.1} %", row.short_by() * 100.0),
+            row.short_by()
+                .map_or_else(|| late::NOTHING.to_owned(), |short| format!("{:+.1} %", short * 100.0)),
         ]);
     }
     sheet
@@ -146,13 +140,54 @@ pub fn claims(rows: &[Row]) -> Vec<Claim> {
     let claim = |row: &Row| {
         let id = if row.is_latency() { "latency_reservation" } else { "iops_reservation" };
         let claim = Claim::new(id, format!("figure 12: a promise of {} is kept", row.what), "within 10 %");
-        let here = format!("{} promised, {} got", row.told(row.promised), row.told(row.got));
-        let short = row.short_by();
-        let because = match short > 0.0 {
-            true => format!("{:.1} % short of it", short * 100.0),
-            false => format!("{:.1} % more than promised", -short * 100.0),
+        let (Some(difference), Some(short)) = (row.difference(), row.short_by()) else {
+            return late::untested(claim);
         };
+        let here = format!("{} promised, {} got", row.told(row.promised), row.told(row.got));
+        let than = match (row.is_latency(), difference > 0.0) {
+            (true, true) => "higher",
+            (true, false) => "lower",
+            (false, true) => "more",
+            (false, false) => "fewer",
+        };
+        let because = format!("{:.1} % {than} than promised", difference.abs() * 100.0);
         claim.found(here, Verdict::of(short <= 0.1, 0, 1), because)
     };
     rows.iter().map(claim).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(what: &'static str, promised: Option<f64>, got: Option<f64>) -> Row {
+        Row { what, without: promised, promised, got, lasted: [SECONDS; 2] }
+    }
+
+    #[test]
+    fn a_promise_is_told_by_its_kind() {
+        let rows = [
+            row("latency", Some(4.0), Some(1.0)),
+            row("latency", Some(4.0), Some(5.0)),
+            row("IOPS", Some(100.0), Some(150.0)),
+            row("IOPS", Some(100.0), Some(95.0)),
+        ];
+        let told: Vec<_> = claims(&rows).into_iter().map(|it| (it.verdict, it.because)).collect();
+        let expected = [
+            (Verdict::Holds, "75.0 % lower than promised"),
+            (Verdict::Fails, "25.0 % higher than promised"),
+            (Verdict::Holds, "50.0 % more than promised"),
+            (Verdict::Holds, "5.0 % fewer than promised"),
+        ];
+        assert_eq!(told, expected.map(|(verdict, because)| (verdict, because.to_owned())));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_tested() {
+        let rows =
+            [row("IOPS", None, None), row("latency", Some(1.0), None), row("IOPS", Some(0.0), Some(0.0))];
+        assert!(claims(&rows).iter().all(|claim| claim.verdict == Verdict::Untested && claim.here == "-"));
+        let text = sheet(&rows).text(110);
+        assert!(!text.contains("NaN") && !text.contains("-0"), "{text}");
+    }
 }

@@ -6,7 +6,7 @@ use larder_alloc::Goals;
 use larder_sim::tenants::{Caching, Pace, TenantPlan, TenantsResult};
 use serde_json::{Value, json};
 
-use super::reservations::late_latency;
+use super::late;
 use crate::problem::Problem;
 use crate::reproduce::bench::{Bench, Trial};
 use crate::reproduce::claim::Claim;
@@ -31,21 +31,28 @@ const PARTITION_BYTES: u64 = 500_000_000;
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     shares: (f64, f64),
-    /// Mean seconds of a request of each, in the second half.
-    latencies: (f64, f64),
+    /// Mean seconds of a request of each, in the second half; none where nothing was measured.
+    latencies: Option<(f64, f64)>,
+    /// Seconds of the run.
+    lasted: f64,
 }
 
 impl Row {
-    /// How far the ratio of the latencies is from that of the shares: latency is to be inverse to the share.
-    fn error(&self) -> f64 {
-        let wanted = self.shares.1 / self.shares.0;
-        self.latencies.0 / self.latencies.1.max(f64::MIN_POSITIVE) / wanted - 1.0
+    /// How many times the first one's latency is the second's.
+    fn ratio(&self) -> Option<f64> {
+        self.latencies.map(|(first, second)| first / second.max(f64::MIN_POSITIVE))
     }
 
-    /// For programs.
+    /// How far the ratio of the latencies is from that of the shares: latency is to be inverse to the share.
+    fn error(&self) -> Option<f64> {
+        let wanted = self.shares.1 / self.shares.0;
+        self.ratio().map(|ratio| ratio / wanted - 1.0)
+    }
+
+    /// For programs; null where nothing was measured.
     pub fn json(&self) -> Value {
-        let ((a, b), (first, second)) = (self.shares, self.latencies);
-        json!({ "shares": [a, b], "mean_latency_seconds": [first, second], "error": self.error() })
+        let ((a, b), latencies) = (self.shares, self.latencies.map(|(first, second)| [first, second]));
+        json!({ "shares": [a, b], "mean_latency_seconds": latencies, "error": self.error() })
     }
 }
 
@@ -70,8 +77,11 @@ pub fn find(bench: &mut Bench<'_>, common: &Common) -> Result<Vec<Row>, Problem>
         Trial { plan, traces: traces.clone() }
     };
     let runs = bench.run(SHARES.iter().map(trial).collect())?;
-    let late = |run: &TenantsResult, vm| late_latency(run, vm);
-    let row = |(&shares, run)| Row { shares, latencies: (late(run, 0), late(run, 1)) };
+    let row = |(&shares, run): (_, &TenantsResult)| Row {
+        shares,
+        latencies: late::latency(run, 0).zip(late::latency(run, 1)),
+        lasted: run.seconds,
+    };
     Ok(SHARES.iter().zip(&runs).map(row).collect())
 }
 
@@ -79,18 +89,22 @@ pub fn find(bench: &mut Bench<'_>, common: &Common) -> Result<Vec<Row>, Problem>
 pub fn sheet(rows: &[Row]) -> Sheet {
     let caption = format!(
         "Figure 11: shares of latency. Two VMs with 4 requests of 4 KiB outstanding at random in 1 GiB, half of them reads; 1 GB of cache in blocks of 128 KiB, a decision \
-         every {EPOCH_SECONDS} s. Mean latencies of the second half of {SECONDS} s; a VM with twice the share is to have half the latency."
+         every {EPOCH_SECONDS} s. Mean latencies of the {}; a VM with twice the share is to have half the latency.",
+        late::half(rows.iter().map(|row| row.lasted), SECONDS)
     );
     let mut sheet = Sheet::new(caption, 1, ["shares", "VM 1", "VM 2", "ratio\nwanted", "\nfound", "error"]);
     for row in rows {
-        let ((a, b), (first, second)) = (row.shares, row.latencies);
+        let (a, b) = row.shares;
+        let cell = |value: Option<f64>, told: &dyn Fn(f64) -> String| {
+            value.map_or_else(|| late::NOTHING.to_owned(), told)
+        };
         sheet.row([
             format!("{a} : {b}"),
-            crate::number::time(first),
-            crate::number::time(second),
+            cell(row.latencies.map(|(first, _)| first), &crate::number::time),
+            cell(row.latencies.map(|(_, second)| second), &crate::number::time),
             format!("{:.2}", b / a),
-            format!("{:.2}", first / second.max(f64::MIN_POSITIVE)),
-            format!("{:+.1} %", row.error() * 100.0),
+            cell(row.ratio(), &|ratio| format!("{ratio:.2}")),
+            cell(row.error(), &|error| format!("{:+.1} %", error * 100.0)),
         ]);
     }
     sheet
@@ -99,11 +113,11 @@ pub fn sheet(rows: &[Row]) -> Sheet {
 /// What the paper says about it.
 pub fn claim(rows: &[Row]) -> Claim {
     let claim = Claim::new("shares", "figure 11: latencies follow the shares", "within 5 %");
-    if rows.iter().any(|row| row.latencies.0 <= 0.0 || row.latencies.1 <= 0.0) {
-        return claim;
-    }
-    let near = rows.iter().filter(|row| row.error().abs() <= 0.05).count();
-    let told: Vec<_> = rows.iter().map(|row| format!("{:+.1}", row.error() * 100.0)).collect();
+    let Some(errors) = rows.iter().map(Row::error).collect::<Option<Vec<_>>>() else {
+        return late::untested(claim);
+    };
+    let near = errors.iter().filter(|error| error.abs() <= 0.05).count();
+    let told: Vec<_> = errors.iter().map(|error| format!("{:+.1}", error * 100.0)).collect();
     let because = format!("{near} of {} pairs of shares are met within 5 %", rows.len());
     claim.found(format!("{} %", told.join(", ")), Verdict::of(near == rows.len(), near, rows.len()), because)
 }

@@ -24,7 +24,7 @@ pub struct Options {
     /// A trace to run on, and what to call it; may be given again.
     #[arg(long = "trace", value_name = "NAME=TRACE", value_parser = OsStringValueParser::new().try_map(|text: OsString| NamedTrace::new(&text)))]
     pub traces: Vec<NamedTrace>,
-    /// A folder with traces: those known by name are taken.
+    /// A folder with traces: those known by name are taken, such as DIR/msr_web_1.csv.gz and DIR/recorded/web.csv.zst.
     #[arg(long = "traces", value_name = "DIR")]
     pub folder: Option<PathBuf>,
     /// Two traces, one after the other on the same disk: a sudden change of popularity (the paper's ws_con).
@@ -88,7 +88,7 @@ A TRACE is a file, or gen:SPEC for a generated one (see `larder trace --help`).
 
 Examples:
   larder reproduce larc
-  larder reproduce larc --traces recorded --belady --plot larc.svg
+  larder reproduce larc --traces traces --belady --plot larc.svg
   larder reproduce larc --trace web=web_1.csv.gz --change monday.csv tuesday.csv --sizes 1%..50%:12 --json";
 
 /// A trace and its name.

@@ -10,6 +10,7 @@ use super::options::Options;
 use super::stream::{BelowPageCache, Joined, Limited, SingleBlocks, Stream};
 use crate::input::TraceName;
 use crate::problem::Problem;
+use crate::reproduce::guests::none_known;
 
 /// The name of what changes its popularity suddenly, as in the paper.
 const CHANGE: &str = "ws_con";
@@ -174,10 +175,12 @@ fn known(folder: &Path) -> Result<Vec<Workload>, Problem> {
         workloads.push(Workload::change(Part::Trace(first), Part::Trace(second)));
     }
     if workloads.is_empty() {
-        let what = format!("{}: no trace is there that is known by name", folder.display());
-        let files: Vec<_> = KNOWN.iter().map(|(_, file)| *file).collect();
-        let help = format!("give traces with --trace NAME=TRACE; known in a folder are {}", files.join(", "));
-        return Err(Problem::new(what, help));
+        let files = KNOWN.map(|(_, file)| file);
+        return Err(none_known(
+            folder,
+            &files,
+            "`larder reproduce larc` takes others with --trace NAME=TRACE",
+        ));
     }
     Ok(workloads)
 }

@@ -65,6 +65,7 @@ mod tests {
             seconds: 0.0,
             tenant: 0,
             quota_blocks: 1,
+            unlimited: false,
             occupied_blocks: 1,
             caching: "lru".into(),
             write_policy: "wb".into(),

@@ -63,7 +63,7 @@ pub fn save(place: &Place, all: &[Found<'_>]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Sizes and what was held, as areas over time, and the latency that came of it.
+/// Sizes and what was held, as areas over time, and the latency that came of it. All are of intervals, from one decision to the next.
 fn partitions(found: &Found<'_>, run: &TenantsResult) -> Chart {
     let area = |label: &str, blocks: fn(&DecisionRow) -> u32| {
         let of = |row: &DecisionRow| Some(bytes(run, blocks(row).into()) as f64);
@@ -72,25 +72,33 @@ fn partitions(found: &Found<'_>, run: &TenantsResult) -> Chart {
     };
     let latency = over_time(
         run,
-        Axis::new("Mean latency", Unit::Seconds).covering(0.0, 0.0),
+        Axis::new("Mean latency from each decision to the next", Unit::Seconds).covering(0.0, 0.0),
         |row| row.achieved.latency,
         false,
     );
+    let is_unlimited = run.decisions.iter().any(|row| row.unlimited);
+    let size = if is_unlimited { "Size; without a limit, what is held" } else { "Size" };
     Chart::new(format!("Partitions under {}, cache of {}", run.allocator, HumanSize(run.cache_bytes)))
         .subtitle(format!("{}; a decision every {:.0} s", found.workload.title(), run.epoch_seconds))
-        .panel(area("Size", |row| row.quota_blocks))
-        .panel(area("Held at the end", |row| row.occupied_blocks))
+        .panel(area(size, size_blocks))
+        .panel(area("Held at the next decision", |row| row.occupied_blocks))
         .panel(latency)
 }
 
+/// What a tenant had for its own.
+fn size_blocks(row: &DecisionRow) -> u32 {
+    if row.unlimited { row.occupied_blocks } else { row.quota_blocks }
+}
+
+/// A panel over all of the run: the time axes of a picture are the same.
 fn over_time(
     run: &TenantsResult,
     y: Axis,
     value: impl Fn(&DecisionRow) -> Option<f64>,
     steps: bool,
 ) -> Panel {
-    let panel = Panel::new(Axis::new("Time", Unit::Seconds), y);
-    run.tenants.iter().enumerate().fold(panel, |panel, (at, tenant)| {
+    let time = Axis::new("Time", Unit::Seconds).covering(0.0, run.seconds).tight();
+    run.tenants.iter().enumerate().fold(Panel::new(time, y), |panel, (at, tenant)| {
         let rows = run.decisions.iter().filter(|row| row.tenant == at);
         let series = Series::new(&tenant.name, rows.filter_map(|row| Some((row.seconds, value(row)?))));
         panel.series(if steps { series.steps_until(run.seconds) } else { series })

@@ -61,10 +61,15 @@ fn head(found: &Found<'_>) -> String {
     head
 }
 
-/// A size of the cache with its share of the footprint, where that is known; nothing but in the first line of its group.
+/// A size of the cache in the first line of its group; its share of the footprint, where that is known, in the second if there is one: both in one would make
+/// some of these tables too wide.
 fn size_and_share(found: &Found<'_>, group: &Group<'_>, at: usize) -> String {
-    let share = found.share(group.cache_bytes).map(|share| format!(" ({:.0} %)", share * 100.0));
-    if at > 0 { String::new() } else { size(group, at) + &share.unwrap_or_default() }
+    let share = found.share(group.cache_bytes).map(|share| format!("({:.0} %)", share * 100.0));
+    match (at, share) {
+        (0, Some(share)) if group.runs.len() == 1 => format!("{} {share}", size(group, at)),
+        (1, Some(share)) => share,
+        _ => size(group, at),
+    }
 }
 
 pub(super) fn size(group: &Group<'_>, at: usize) -> String {
@@ -215,7 +220,30 @@ fn tenants(found: &Found<'_>, width: u16) -> String {
         let runs = group.runs.iter().enumerate();
         runs.flat_map(|(at, run)| of_run(size(group, at), run)).collect::<Vec<_>>()
     };
-    table(headings, found.groups.iter().flat_map(of_group), &[1, 2], width)
+    table(headings, found.groups.iter().flat_map(of_group), &[1, 2], width) + &held_above(found)
+}
+
+/// Why tenants hold more than their quotas, or have none at times, if that is so: a line for each allocator.
+fn held_above(found: &Found<'_>) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for run in found.runs() {
+        let holds_more =
+            |tenant: &TenantResult| tenant.mean_occupied_blocks.round() > tenant.mean_quota_blocks.round();
+        let why = match run.allocator.as_str() {
+            _ if run.decisions.iter().any(|row| row.unlimited) => {
+                "sets no limit at times: what is held counts as the quota then"
+            }
+            _ if !run.tenants.iter().any(holds_more) => continue,
+            "combined" => "has, beside the quotas, a part of the cache for all: more is held than they say",
+            "unified" => "has one cache for all: its quotas are equal parts, and nobody's limits",
+            _ => "lends what others have no use for as yet: more can be held than the quota",
+        };
+        let line = format!("  {} {why}\n", run.allocator);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines.concat()
 }
 
 fn tenant_row([cache, allocator]: [String; 2], run: &TenantsResult, tenant: &TenantResult) -> [String; 12] {
@@ -291,7 +319,11 @@ fn decision_row(
     whole: bool,
 ) -> [String; 7] {
     let tenant = run.tenants.get(row.tenant).map_or_else(String::new, |tenant| tenant.name.clone());
-    let size = HumanSize(bytes(run, row.quota_blocks.into())).to_string();
+    let size = if row.unlimited {
+        "no limit".to_owned()
+    } else {
+        HumanSize(bytes(run, row.quota_blocks.into())).to_string()
+    };
     let reason = if whole { row.reason.clone() } else { shortened(&row.reason) };
     [
         cache,
