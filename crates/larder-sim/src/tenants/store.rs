@@ -308,12 +308,12 @@ impl Store {
         }
     }
 
-    /// Blocks that a tenant may hold.
     /// A quota that limits nothing: quotas over a pool of free blocks are limits, and this one is all of the cache.
     pub(super) fn is_unlimited(&self, quota: u32) -> bool {
         matches!(self.layout, Laid::Parts { cleaned: Some(_), .. }) && quota >= self.cache_blocks
     }
 
+    /// Blocks that a tenant may hold.
     fn quota(&self, tenant: usize) -> u32 {
         match &self.layout {
             Laid::Unified { .. } => 0,
