@@ -128,6 +128,13 @@ impl ControlLoop {
         self.observe_what_is_needed(now);
     }
 
+    /// The run may be over at any time: the budget is spent evenly, and what is not spent may be later on.
+    pub fn spend_evenly(&mut self) {
+        if let Some(pace) = &mut self.pace {
+            pace.spend_evenly();
+        }
+    }
+
     /// So much was written in a period that began before this loop did.
     pub fn resume_budget(&mut self, written_bytes: f64, since_seconds: f64) {
         let block_bytes = f64::from(self.config.block_bytes);

@@ -37,6 +37,9 @@ const EARLY: f64 = 2.0;
 /// The same in the first period. The cache is empty then, and the sooner a block is in it, the longer it serves.
 const EARLY_COLD: f64 = 4.0;
 
+/// Where the end may come at any time nothing is spent early.
+const EVENLY: f64 = 1.0;
+
 /// How a budget is kept.
 ///
 /// No more than the period's budget is written in a period, and no more than [`EARLY`] ([`EARLY_COLD`]) times the even share by any time in it (and [`AHEAD`]).
@@ -72,6 +75,11 @@ impl Pace {
         }
     }
 
+    /// It may be over at any time: no more is written by then than the even share.
+    pub(super) fn spend_evenly(&mut self) {
+        self.early = EVENLY;
+    }
+
     /// The period began so many seconds before, and so much of it is written.
     pub(super) fn resume(&mut self, written: f64, since_seconds: f64) {
         (self.began, self.written, self.early) = (self.began - since_seconds, written, EARLY);
@@ -103,7 +111,7 @@ impl Pace {
     pub(super) fn turn(&mut self, now: f64) {
         while now >= self.period_end() {
             self.began += self.period;
-            self.early = EARLY;
+            self.early = self.early.min(EARLY);
             // What was written too much weighs on the next one.
             self.written = (self.written - self.blocks).max(0.0);
         }
@@ -126,7 +134,8 @@ impl Pace {
 
     /// What may be written from the begin of the period to `now`.
     fn may(&self, now: f64) -> f64 {
-        let part = ((now - self.began) / self.period * self.early + AHEAD).min(1.0);
+        let ahead = if self.early > EVENLY { AHEAD } else { 0.0 };
+        let part = ((now - self.began) / self.period * self.early + ahead).min(1.0);
         self.blocks * part
     }
 
@@ -246,6 +255,17 @@ mod tests {
         pace.turn(100.0);
         // The cache is no longer cold.
         assert_eq!((pace.room(100.0), pace.room(110.0), pace.period_end()), (50, 250, 200.0));
+    }
+
+    #[test]
+    fn evenly_nothing_is_spent_early_and_nothing_is_lost() {
+        let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
+        pace.spend_evenly();
+        assert_eq!((pace.room(0.0), pace.room(10.0), pace.rate(10.0, 10.0).round()), (0, 100, 20.0));
+        pace.written(100.0);
+        assert_eq!((pace.room(10.0), pace.rate(10.0, 10.0).round()), (0, 10.0));
+        pace.turn(100.0);
+        assert_eq!(pace.room(110.0), 100);
     }
 
     #[test]

@@ -244,7 +244,7 @@ impl Gate {
     /// Blocks per second that would take a place in the cache if everything entered of the tenants that are there.
     fn places(&self, writes: &[Option<WritePolicy>]) -> f64 {
         let there =
-            self.ledgers.iter().zip(writes).filter(|(ledger, write)| write.is_some() && !ledger.is_blank());
+            self.ledgers.iter().zip(writes).filter(|(ledger, write)| write.is_some() && !ledger.is_idle());
         let places = |ledger: &Ledger, kind| ledger.offered(kind) * ledger.takes_place(kind);
         there.flat_map(|(ledger, _)| Kind::all().map(|kind| places(ledger, kind))).sum()
     }
@@ -297,7 +297,7 @@ impl Gate {
     fn try_out(&mut self, limit: Limit, spans: Spans, writes: &[Option<WritePolicy>]) -> Admitted {
         let mut offers = Vec::new();
         for (tenant, (ledger, write)) in self.ledgers.iter_mut().zip(writes).enumerate() {
-            if let Some(write) = write.filter(|_| !ledger.is_blank()) {
+            if let Some(write) = write.filter(|_| !ledger.is_idle()) {
                 ledger.value_offered(spans, write, &self.nominal);
                 let offered = Kind::all().filter(|&kind| ledger.offered(kind) > 0.0);
                 offers.extend(offered.map(|kind| offer(ledger, tenant, kind)));
@@ -308,39 +308,49 @@ impl Gate {
 
     /// The same enters from now on, and of what is not offered now what is worth as much; the price of it. What is worth how much is remembered.
     fn settle_on(&mut self, limit: Limit, spans: Spans, writes: &[Option<WritePolicy>]) -> Price {
+        let tenants = self.ledgers.len();
         let mut offers = Vec::new();
-        // Of those of whom nothing is known one tells for all.
-        let mut blanks: Vec<(WritePolicy, usize)> = Vec::new();
-        let mut others: Vec<(usize, usize)> = Vec::new();
-        for (tenant, write) in writes.iter().enumerate() {
-            let (Some(write), true) = (*write, tenant < self.ledgers.len()) else { continue };
-            let is_blank = self.ledgers[tenant].is_blank();
-            match blanks.iter().find(|(policy, _)| is_blank && *policy == write) {
-                Some(&(_, first)) => others.push((tenant, first)),
-                None => {
-                    self.ledgers[tenant].value(spans, write, &self.nominal);
-                    offers.extend(Kind::all().map(|kind| offer(&self.ledgers[tenant], tenant, kind)));
-                    if is_blank {
-                        blanks.push((write, tenant));
-                    }
-                }
+        // Those who ask for nothing enter like one of whom nothing is known: one for each write policy tells for all of them.
+        let mut strangers: Vec<(WritePolicy, Ledger)> = Vec::new();
+        let mut idle: Vec<(usize, usize)> = Vec::new();
+        for (tenant, (ledger, write)) in self.ledgers.iter_mut().zip(writes).enumerate() {
+            let Some(write) = *write else { continue };
+            if !ledger.is_idle() {
+                ledger.value(spans, write, &self.nominal);
+                offers.extend(Kind::all().map(|kind| offer(ledger, tenant, kind)));
+                continue;
             }
+            let known = strangers.iter().position(|(policy, _)| *policy == write);
+            let at = known.unwrap_or_else(|| {
+                let mut stranger = Ledger::new(self.unit, self.priced);
+                stranger.set_price(self.price);
+                stranger.value(spans, write, &self.nominal);
+                offers.extend(Kind::all().map(|kind| offer(&stranger, tenants + strangers.len(), kind)));
+                strangers.push((write, stranger));
+                strangers.len() - 1
+            });
+            match ledger.is_blank() {
+                true => ledger.value_like(&strangers[at].1),
+                false => ledger.value_known(spans, write, &self.nominal),
+            }
+            idle.push((tenant, at));
         }
         let admitted = admit(offers, limit);
+        let mut of_strangers = vec![Terms::default(); strangers.len()];
         for &(at, kind, share) in &admitted.shares {
-            self.terms[at].shares[kind.index()] = share;
+            let terms = self.terms.get_mut(at).or_else(|| of_strangers.get_mut(at - tenants));
+            if let Some(terms) = terms {
+                terms.shares[kind.index()] = share;
+            }
         }
-        for (at, write) in writes.iter().enumerate().take(self.ledgers.len()) {
+        for (at, write) in writes.iter().enumerate().take(tenants) {
             let ledger = &self.ledgers[at];
             self.terms[at].gains = write
-                .filter(|write| write.answers_at_once() && !ledger.is_blank())
+                .filter(|write| write.answers_at_once() && !ledger.is_idle())
                 .map(|_| Box::new(gains(ledger, admitted.price)));
         }
-        for (tenant, first) in others {
-            // The one that tells comes before the others.
-            let (before, after) = self.ledgers.split_at_mut(tenant);
-            after[0].value_like(&before[first]);
-            self.terms[tenant] = self.terms[first].clone();
+        for (tenant, stranger) in idle {
+            self.terms[tenant].clone_from(&of_strangers[stranger]);
         }
         admitted.price
     }

@@ -125,6 +125,8 @@ pub struct TenantsPlan {
     pub objective: Objective,
     /// What the SSD may be written.
     pub budget: Option<WriteBudget>,
+    /// It is spent evenly, since nobody knows when the run is over.
+    pub spends_evenly: bool,
     /// Which blocks the analyzers look at.
     pub sampling: Sampling,
     /// Chooses samples, and what policies draw lots for.
@@ -185,6 +187,7 @@ impl TenantsPlan {
             write_back: true,
             objective: Objective::default(),
             budget: None,
+            spends_evenly: false,
             sampling: Sampling::Blocks(larder_alloc::control::SAMPLE_BLOCKS),
             seed: 1,
             recorded: None,

@@ -149,7 +149,10 @@ impl<'a, S: Source> Run<'a, S> {
             goals: tenant.goals,
         });
         let effective = allocator.needs(plan.budget.is_some()).effective;
-        let control = ControlLoop::new(config, allocator, profile, tenants.collect());
+        let mut control = ControlLoop::new(config, allocator, profile, tenants.collect());
+        if plan.spends_evenly {
+            control.spend_evenly();
+        }
         let store =
             Store::new(profile.layout, profile.population, profile.mode, cache_blocks, count, plan.seed)
                 .with_effective(effective)
@@ -227,13 +230,14 @@ impl<'a, S: Source> Run<'a, S> {
                 self.decide();
                 due = self.due();
             }
+            // What was to come of those who are gone makes no run longer.
+            let is_idle = matches!(event, Event::Leave(_) | Event::Mover | Event::Moved(_));
+            if is_idle && self.guests.iter().all(|guest| guest.gone) {
+                continue;
+            }
             if at >= end {
                 self.now = end;
                 break;
-            }
-            // What was to come of those who are gone makes no run longer.
-            if matches!(event, Event::Leave(_) | Event::Mover) && self.guests.iter().all(|guest| guest.gone) {
-                continue;
             }
             self.now = at;
             match event {

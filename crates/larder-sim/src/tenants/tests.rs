@@ -155,6 +155,11 @@ fn a_run_ends_with_its_last_request() {
     plan.tenants[0].stop_seconds = Some(1000.0);
     let result = run(&plan, &[trace("R1 R1 R2 R2")]);
     assert_eq!((result.seconds, result.total.iops), (40.0, result.tenants[0].iops));
+    plan.duration_seconds = Some(90.0);
+    assert_eq!(run(&plan, &[trace("R1 R1 R2 R2")]).seconds, 40.0);
+    // The mover came at 35 s, and reads still when the last request is done.
+    plan.caching.mover_seconds = Some(35.0);
+    assert_eq!(run(&plan, &[trace("R1 R1 R2 R2")]).seconds, 40.0);
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub fn advise(offers: &[Offer], without: &Without, years: f64, worth: f64) -> Op
             let chosen = &offers[at];
             let dearer: Vec<_> = rest.iter().map(|&next| &offers[next]).collect();
             let cheaper = left_out.iter().filter(|offer| offer.cost < chosen.cost).count();
-            reason = chosen_sentence(chosen, without);
+            reason = chosen_sentence(chosen, without, years);
             reason += &next_sentence(chosen, &dearer, &left_out, years, worth);
             reason += &left_out_sentence(cheaper, "cheaper one", years);
             if !some_live {
@@ -97,9 +97,12 @@ pub fn advise(offers: &[Offer], without: &Without, years: f64, worth: f64) -> Op
     Some(Advice { at: best, reason })
 }
 
-fn chosen_sentence(offer: &Offer, without: &Without) -> String {
+fn chosen_sentence(offer: &Offer, without: &Without, wanted: f64) -> String {
     let lives = match offer.years {
         None => "for ever".into(),
+        Some(years) if years < wanted * KEPT && lives(offer, wanted) => {
+            "as long as it is to, as far as so short a run can tell".into()
+        }
         years @ Some(_) => format!("{} years", rows::years(years).replace('>', "more than")),
     };
     format!(

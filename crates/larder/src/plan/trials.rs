@@ -75,7 +75,7 @@ pub fn offers(options: &Options, trials: &[Trial<'_>]) -> Result<Vec<Vec<Offer>>
             let (at, class) = held.place;
             let day = options.endurance[class].budget(trials[at].plan.cache_bytes, options.years);
             let new = offer(options, &trials[at], result, class);
-            let over = new.ssd_write_bytes_per_day / day.bytes;
+            let over = new.over(day.bytes);
             let is_kept = over <= 1.0 / KEPT;
             let has_right_length = held.seconds >= day.period_seconds
                 || (result.seconds / held.seconds - 1.0).abs() <= LENGTH_OFF;
@@ -112,6 +112,10 @@ pub fn without(options: &Options, trials: &[Trial<'_>], workloads: usize) -> Res
     let largest = |owner| trials.iter().rposition(|trial| trial.owner == owner);
     let plans = (0..workloads).filter_map(largest).map(|at| (at, backing_alone(&trials[at].plan)));
     let results = simulate(options, trials, plans)?;
+    if results.iter().any(|result| result.total.requests == 0) {
+        let what = "no read or write comes before the run ends";
+        return Err(Problem::new(what, "give a longer --duration, or tenants that come earlier"));
+    }
     Ok(results.iter().map(Without::new).collect())
 }
 

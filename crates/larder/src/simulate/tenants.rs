@@ -68,7 +68,7 @@ pub fn run(options: &Options) -> Result<(), Problem> {
             "`larder trace info` tells what a trace holds; a stop or a --duration may end the run too early",
         ));
     }
-    tell(options, place.as_ref(), &found(&all, &surveys, &owners, &results, options), None)
+    tell(options, place.as_ref(), &found(&all, &surveys, &owners, &jobs, &results, options), None)
 }
 
 /// Simulate what a daemon does, or did.
@@ -82,14 +82,13 @@ fn run_like(options: &Options, place: Option<&plot::Place>, like: &Like) -> Resu
     let jobs: Vec<_> = plans.into_iter().map(|plan| Job { plan, sources: &sources }).collect();
     let owners = vec![0; jobs.len()];
     let results = run_all(&jobs, options.threads, None, options.quiet)?;
-    tell(options, place, &found(&all, &[], &owners, &results, options), Some(like))
+    tell(options, place, &found(&all, &[], &owners, &jobs, &results, options), Some(like))
 }
 
 /// What the traces hold, where anything depends on it; else nothing.
 fn surveys(options: &Options, all: &[Workload]) -> Result<Vec<Surveyed>, Problem> {
     let shares = all.iter().flat_map(|workload| sizes(options, workload)).any(|size| size.is_share());
-    let length = options.division.has_budget() && options.arrivals.duration.is_none();
-    if !shares && !length {
+    if !shares && !options.division.has_budget() {
         return Ok(Vec::new());
     }
     survey(all, options.format, |workload| footprint_block(options, workload), options.limit, options.quiet)
@@ -126,7 +125,8 @@ fn plans(
         );
         return Err(Problem::new(what, "give other traces, or sizes in bytes (--cache 1GiB)"));
     }
-    let least = options.machine.min.unwrap_or(0).saturating_mul(workload.tenants.len() as u64);
+    let together = workload.together();
+    let least = options.machine.min.unwrap_or(0).saturating_mul(together as u64);
     let caching = Caching {
         caching: caching(options)?,
         write: write(options)?,
@@ -140,8 +140,7 @@ fn plans(
         let cache_bytes = blocks * u64::from(block.bytes());
         if least > cache_bytes {
             let what = format!(
-                "the least of {} tenants (--min) is {} together, and the cache has {}",
-                workload.tenants.len(),
+                "the least of {together} tenants (--min) is {} together, and the cache has {}",
                 HumanSize(least),
                 HumanSize(cache_bytes)
             );
@@ -153,6 +152,7 @@ fn plans(
             plans.push(TenantsPlan {
                 corrected: options.division.corrected,
                 budget,
+                spends_evenly: options.division.is_daily() && workload.may_end_early(&options.arrivals),
                 ..plan(workload, &options.arrivals, &options.machine, &allocator, cache_bytes, common)
             });
         }
@@ -238,6 +238,7 @@ fn found<'a>(
     all: &'a [Workload],
     surveys: &[Surveyed],
     owners: &[usize],
+    jobs: &[Job<'_>],
     results: &'a [TenantsResult],
     options: &Options,
 ) -> Vec<Found<'a>> {
@@ -248,6 +249,7 @@ fn found<'a>(
         let block = u64::from(footprint_block(options, workload).bytes());
         Found {
             workload,
+            goals: jobs[from].plan.tenants.iter().map(|tenant| tenant.goals).collect(),
             footprint_bytes: surveys.get(at).map(|surveyed| surveyed.footprint_blocks * block),
             groups: groups.map(|runs| Group { cache_bytes: runs[0].cache_bytes, runs }).collect(),
         }

@@ -24,6 +24,15 @@ fn stdout(output: Output) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
+#[test]
+fn a_run_without_requests_is_refused() {
+    let lab = Lab::new();
+    let output = plan(&lab, &["--set", "gen.start=10s", "--duration", "5s", "--size", "1MiB"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("no read or write comes before the run ends"), "{told}");
+}
+
 fn json(output: Output) -> Value {
     serde_json::from_str(&stdout(output)).expect("JSON")
 }

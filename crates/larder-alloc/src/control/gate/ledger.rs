@@ -81,6 +81,8 @@ pub(super) struct Ledger {
     counts: Counts,
     /// Since what was counted faded last, requests came.
     is_active: bool,
+    /// None has come for long.
+    is_asleep: bool,
     /// Seconds in which that was counted.
     seconds: f64,
     /// By what served them ([`ServedBy`]) and the shape that it saw.
@@ -117,6 +119,7 @@ impl Ledger {
         Self {
             counts: Counts::default(),
             is_active: false,
+            is_asleep: false,
             seconds: 0.0,
             took: Default::default(),
             waited: 0.0,
@@ -136,7 +139,7 @@ impl Ledger {
     }
 
     fn count(&mut self, kind: Kind) -> &mut Count {
-        self.is_active = true;
+        (self.is_active, self.is_asleep) = (true, false);
         self.counts.count(kind.index())
     }
 
@@ -294,6 +297,16 @@ impl Ledger {
         }
     }
 
+    /// The same for the kinds that came alone.
+    pub(super) fn value_known(&mut self, spans: Spans, write: WritePolicy, nominal: &Latencies) {
+        self.value_of_kinds(spans, write, nominal, |count| count.requests > 0.0);
+    }
+
+    /// The tenant asks for nothing, and did not for long, if ever.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_asleep || self.is_blank()
+    }
+
     /// Nothing is known of the tenant.
     pub(super) fn is_blank(&self) -> bool {
         self.counts.is_empty()
@@ -368,6 +381,7 @@ impl Ledger {
 
     /// No request has come for long: what was offered is remembered, and what such blocks are worth, as long as that counts; which blocks there were is not. Is that all forgotten?
     pub(super) fn sleep(&mut self) -> bool {
+        self.is_asleep = true;
         self.sample = BTreeMap::new();
         self.limit = u64::MAX;
         self.counts.iter_mut().for_each(|count| count.offered = 0.0);

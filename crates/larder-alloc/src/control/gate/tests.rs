@@ -262,6 +262,8 @@ fn who_does_not_come_again_is_forgotten_after_some_periods() {
         gate.price(now, Writes { rate: 1.0, lasting: 1.0, period: 1.0 }, FULL, 1.0, &[WB[0]; 2]);
         gate.forget(0, true, now);
         assert_eq!(gate.memory_bytes() > blank, known, "{now}");
+        // Once it is found to be idle it is met like a stranger.
+        assert!(now != 6.0 || gate.terms(0) == gate.terms(1));
     }
 }
 

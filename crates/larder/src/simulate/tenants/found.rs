@@ -1,5 +1,6 @@
 //! What was found: runs by workload and by the size of the cache.
 
+use larder_alloc::Goals;
 use larder_sim::BlockSize;
 use larder_sim::tenants::TenantsResult;
 
@@ -17,6 +18,8 @@ pub struct Group<'a> {
 pub struct Found<'a> {
     /// Who shared the cache.
     pub workload: &'a Workload,
+    /// What was wanted for each of them.
+    pub goals: Vec<Goals>,
     /// Bytes of all tenants' blocks together, where they were counted.
     pub footprint_bytes: Option<u64>,
     /// The runs, by size.

@@ -105,7 +105,7 @@ pub struct Division {
     /// Who divides it: names of allocators, or `all` (each but optimal, which is for few tenants) [default: larder].
     #[arg(long, value_name = "A,…", value_delimiter = ',', value_parser = allocator)]
     pub allocator: Vec<String>,
-    /// Let the SSD be written so many times its size a day; a shorter run has its part of that, and each second its part where nothing tells how long a run is (--closed).
+    /// Let the SSD be written so many times its size a day; a shorter run has its part of that, spent evenly where nothing tells how long it is (--closed).
     #[arg(long, value_name = "DRIVE WRITES", value_parser = positive, conflicts_with_all = ["tbw", "ssd_write_budget"])]
     pub dwpd: Option<f64>,
     /// Let the SSD be written so many terabytes over --years.
@@ -131,13 +131,18 @@ impl Division {
         self.dwpd.is_some() || self.tbw.is_some() || self.ssd_write_budget.is_some()
     }
 
-    /// What a cache of that size may be written; `seconds` is how long the run is, where that is known: otherwise what may be written in a day is kept to in each second.
+    /// True if what may be written is told by the day, not for the whole run.
+    pub fn is_daily(&self) -> bool {
+        self.dwpd.is_some() || self.tbw.is_some()
+    }
+
+    /// What a cache of that size may be written; `seconds` is how long the run is at most, where that is known.
     pub fn budget(&self, cache_bytes: u64, seconds: Option<f64>) -> Result<Option<WriteBudget>, Problem> {
         if let Some(drive_writes) = self.dwpd {
-            return Ok(Some(of_a_run(WriteBudget::dwpd(drive_writes, cache_bytes), seconds.or(SECOND))));
+            return Ok(Some(of_a_run(WriteBudget::dwpd(drive_writes, cache_bytes), seconds)));
         }
         if let (Some(terabytes), Some(years)) = (self.tbw, self.years) {
-            return Ok(Some(of_a_run(WriteBudget::tbw(terabytes, years), seconds.or(SECOND))));
+            return Ok(Some(of_a_run(WriteBudget::tbw(terabytes, years), seconds)));
         }
         let Some(bytes) = self.ssd_write_budget else { return Ok(None) };
         let period_seconds = seconds.filter(|&seconds| seconds > 0.0).ok_or_else(|| {
@@ -147,9 +152,6 @@ impl Division {
         Ok(Some(WriteBudget { bytes: bytes as f64, period_seconds }))
     }
 }
-
-/// A run of which nobody knows how long it will be could be over in one.
-const SECOND: Option<f64> = Some(1.0);
 
 /// A run that is shorter than the budget's period has its part of it: otherwise the whole day's writes could fall into a minute.
 pub fn of_a_run(budget: WriteBudget, seconds: Option<f64>) -> WriteBudget {
@@ -263,10 +265,9 @@ mod tests {
         let division = Division { dwpd: Some(2.0), ..Division::default() };
         let budget = |seconds| division.budget(1000, seconds).expect("a budget").expect("a budget");
         assert_eq!(budget(Some(864.0)), WriteBudget { bytes: 20.0, period_seconds: 864.0 });
-        for long in [86_400.0, 1e6] {
-            assert_eq!(budget(Some(long)), WriteBudget { bytes: 2000.0, period_seconds: 86_400.0 });
+        for long in [None, Some(86_400.0), Some(1e6)] {
+            assert_eq!(budget(long), WriteBudget { bytes: 2000.0, period_seconds: 86_400.0 });
         }
-        assert_eq!(budget(None), WriteBudget { bytes: 2000.0 / 86_400.0, period_seconds: 1.0 });
         let whole = Division { ssd_write_budget: Some(77), ..Division::default() };
         assert_eq!(
             whole.budget(1000, Some(5.0)).expect("known"),

@@ -6,16 +6,14 @@ use larder_sim::tenants::{TenantResult, TenantsResult};
 use super::found::Found;
 use super::grid::table;
 use super::report::{last, size};
-use super::workload::{Tenant, Workload};
 use crate::number::{compact, time};
 
 /// The heading and a table, or nothing where nothing was promised.
 pub fn render(found: &Found<'_>, width: u16) -> String {
     let promised: Vec<(usize, Goals)> = found
-        .workload
-        .tenants
+        .goals
         .iter()
-        .map(goals)
+        .copied()
         .enumerate()
         .filter(|(_, goals)| goals.reservation.is_some() || goals.share.is_some())
         .collect();
@@ -32,17 +30,12 @@ pub fn render(found: &Found<'_>, width: u16) -> String {
                 };
                 let result = &run.tenants[tenant];
                 let [promise, came] = promise_and_outcome(&goals, result);
-                rows.push([cache, allocator, result.name.clone(), promise, came, words(run, tenant)]);
+                rows.push([cache, allocator, result.name.clone(), promise, came, words(run, tenant, &goals)]);
             }
         }
     }
     let headings = ["cache", "allocator", "tenant", "promised", "came", "what is said of it last"];
     format!("\nPromises\n{}", table(headings, rows, &[1, 2, 5], width))
-}
-
-fn goals(tenant: &Tenant) -> Goals {
-    let pace = Workload::pace(&super::Arrivals::default());
-    tenant.settings.plan(&tenant.name, pace, 1).goals
 }
 
 fn promise_and_outcome(goals: &Goals, came: &TenantResult) -> [String; 2] {
@@ -57,13 +50,17 @@ fn promise_and_outcome(goals: &Goals, came: &TenantResult) -> [String; 2] {
 }
 
 /// What the last decision about a tenant says of its promise.
-fn words(run: &TenantsResult, tenant: usize) -> String {
+fn words(run: &TenantsResult, tenant: usize, goals: &Goals) -> String {
     let keeps = larder_alloc::by_name(&run.allocator).is_some_and(|it| it.profile().keeps_promises);
     if !keeps {
         return format!("nothing: {} knows no promises", run.allocator);
     }
-    let decision = last(run).into_iter().find(|row| row.tenant == tenant);
-    let about = |words: &&str| ["reserv", "share"].iter().any(|one| words.contains(one));
-    let said = decision.and_then(|row| row.reason.split("; ").find(about).map(str::to_owned));
-    said.unwrap_or_else(|| "nothing".into())
+    let last = last(run).into_iter().find(|row| row.tenant == tenant);
+    // Where nothing is predicted, nothing was decided: the tenant has come, or was idle.
+    let Some(decision) = last.filter(|row| row.predicted_latency.is_some()) else {
+        return "nothing: it was not decided about".into();
+    };
+    let about = if goals.reservation.is_some() { "reserv" } else { "its share of" };
+    let said = decision.reason.split("; ").find(|words| words.contains(about));
+    said.map_or_else(|| "nothing".into(), str::to_owned)
 }

@@ -59,8 +59,7 @@ pub fn openers(
         {
             let what =
                 format!("tenant {}: {trace} has no times at which its requests could come", tenant.name);
-            let help = "keep a number of them outstanding instead: --closed 8 for all tenants";
-            return Err(Problem::new(what, format!("{help}, or --set {}.outstanding=8", tenant.name)));
+            return Err(Problem::new(what, "keep a number of them outstanding instead: --closed 8"));
         }
         let generated = trace.generator();
         let file = trace.path().map(|path| Opener::File(path.to_owned(), format));

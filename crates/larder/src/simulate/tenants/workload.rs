@@ -122,12 +122,26 @@ impl Workload {
         }
     }
 
-    /// Seconds that a run takes at the times of the traces; none where that is not known beforehand.
+    /// Seconds that a run takes, at the times of the traces or until it is ended; none where that is not known beforehand.
     pub fn seconds(&self, arrivals: &Arrivals, surveyed: Option<&Surveyed>) -> Option<f64> {
-        if let Some(duration) = arrivals.duration {
-            return Some(duration);
+        let length = surveyed.and_then(|surveyed| self.length(arrivals, surveyed));
+        match (length, arrivals.duration) {
+            (Some(length), Some(duration)) => Some(length.min(duration)),
+            (length, duration) => length.or(duration),
         }
-        let ends = self.tenants.iter().zip(&surveyed?.elapsed_ns).map(|(tenant, &elapsed)| {
+    }
+
+    /// True where some tenant's requests may all be done before anything ends the run.
+    pub fn may_end_early(&self, arrivals: &Arrivals) -> bool {
+        let may = |tenant: &Tenant| match tenant.settings.pace(Self::pace(arrivals)) {
+            Pace::Open { .. } => false,
+            Pace::Closed { .. } => !tenant.settings.repeats(),
+        };
+        self.tenants.iter().any(may)
+    }
+
+    fn length(&self, arrivals: &Arrivals, surveyed: &Surveyed) -> Option<f64> {
+        let ends = self.tenants.iter().zip(&surveyed.elapsed_ns).map(|(tenant, &elapsed)| {
             let Pace::Open { rate } = tenant.settings.pace(Self::pace(arrivals)) else {
                 return tenant.settings.stop;
             };
@@ -136,6 +150,17 @@ impl Workload {
             if tenant.settings.repeats() { stop } else { Some(stop.map_or(end, |stop| stop.min(end))) }
         });
         ends.collect::<Option<Vec<_>>>().map(|ends| ends.into_iter().fold(0.0, f64::max))
+    }
+
+    /// Tenants that are there at once, at most, as far as is said when they come and go.
+    pub fn together(&self) -> usize {
+        let there = |tenant: &Tenant, at: f64| {
+            tenant.settings.start_seconds() <= at && tenant.settings.stop.is_none_or(|stop| at < stop)
+        };
+        let at = |one: &Tenant| {
+            self.tenants.iter().filter(|other| there(other, one.settings.start_seconds())).count()
+        };
+        self.tenants.iter().map(at).max().unwrap_or(0)
     }
 
     /// What to call it in a sentence.
@@ -306,7 +331,16 @@ mod tests {
         assert_eq!(of(&["a.outstanding=2"]), None);
         assert_eq!(of(&["a.outstanding=2", "a.stop=200s"]), Some(200.0));
         assert_eq!(of(&["b.loop=yes", "b.stop=3min"]), Some(180.0));
-        let given = Arrivals { duration: Some(7.0), ..Arrivals::default() };
-        assert_eq!(one(&[], &["a.csv"]).expect("one").seconds(&given, None), Some(7.0));
+        let given = |seconds| Arrivals { duration: Some(seconds), ..Arrivals::default() };
+        let both = one(&[], &["a.csv", "b.csv"]).expect("two");
+        assert_eq!(both.seconds(&given(7.0), None), Some(7.0));
+        let lengths = [7.0, 700.0].map(|duration| both.seconds(&given(duration), Some(&surveyed)));
+        assert_eq!(lengths, [Some(7.0), Some(100.0)]);
+        for (setting, early) in [("a.rate=2", false), ("a.outstanding=2", true)] {
+            let settings = arrivals(&[setting]);
+            assert_eq!(one(&[setting], &["a.csv"]).expect("one").may_end_early(&settings), early);
+        }
+        let again = ["a.outstanding=2", "a.loop=yes", "a.stop=9s"];
+        assert!(!one(&again, &["a.csv"]).expect("one").may_end_early(&arrivals(&again)));
     }
 }
