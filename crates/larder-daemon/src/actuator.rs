@@ -18,6 +18,13 @@ pub enum Step {
         /// Blocks.
         blocks: u32,
     },
+    /// The tenant holds no more than this, however many blocks are free.
+    Most {
+        /// Index of the tenant.
+        tenant: usize,
+        /// Blocks.
+        blocks: u32,
+    },
     /// The tenant's writes are treated so.
     WritePolicy {
         /// Index of the tenant.
@@ -46,6 +53,7 @@ impl Step {
     pub fn tenant(&self) -> usize {
         match *self {
             Self::Quota { tenant, .. }
+            | Self::Most { tenant, .. }
             | Self::WritePolicy { tenant, .. }
             | Self::Caching { tenant, .. }
             | Self::Population { tenant, .. } => tenant,
@@ -149,6 +157,7 @@ mod tests {
 
     fn apply(standings: &mut [Standing], step: Step) {
         match step {
+            Step::Most { .. } => panic!("it is not of a standing"),
             Step::Quota { tenant, blocks } => standings[tenant].decision.quota_blocks = blocks,
             Step::WritePolicy { tenant, policy } => standings[tenant].decision.mode.write = policy,
             Step::Caching { tenant, caching } => standings[tenant].decision.mode.caching = caching,

@@ -324,6 +324,7 @@ impl Analyzer {
     ) -> io::Result<(SharedView, JoinHandle<()>)> {
         let routes = placement::routes(places);
         actuator.arrange(epochs.arrangement());
+        epochs.most(&[]).into_iter().for_each(|step| actuator.apply(step));
         let began = Instant::now();
         let view = SharedView(Arc::new(Mutex::new(LoopView::of(&epochs, 0.0))), began);
         let began_ns = monitor_clock_ns(began);
@@ -466,7 +467,8 @@ impl Runner {
 
     /// Other tenants: those who left give their blocks up first, then those who stay give up what newcomers get.
     fn change(&mut self, Change { tenants, places, answer }: Change) {
-        let names: Vec<String> = self.epochs.tenants().iter().map(|tenant| tenant.name.clone()).collect();
+        let former = self.epochs.tenants().to_vec();
+        let names: Vec<String> = former.iter().map(|tenant| tenant.name.clone()).collect();
         let before = self.epochs.standings().to_vec();
         let changed = self.epochs.set_tenants(tenants, self.now());
         if changed.is_ok() {
@@ -477,6 +479,7 @@ impl Runner {
             self.actuator.seat(&places);
             self.routes = placement::routes(&places);
             self.actuator.arrange(self.epochs.arrangement());
+            self.epochs.most(&former).into_iter().for_each(|step| self.actuator.apply(step));
             let is_new = |at: &usize| !names.contains(&self.epochs.tenants()[*at].name);
             let newcomers: Vec<usize> = (0..self.epochs.tenants().len()).filter(is_new).collect();
             self.begin_to_grant(newcomers);

@@ -1,12 +1,12 @@
 //! Partitions that lend each other what they do not use.
 //!
 //! While they lend, a tenant grows as long as there are free blocks, whatever its quota. When there are none, one that is below its quota takes blocks from the one that is
-//! most above its own; all others make do with what they have. That goes for newer data of a dirty block, too, which takes a slot of its own.
+//! most above its own; all others make do with what they have. No tenant ever holds more than is the most for it ([`Engine::set_most`]), free blocks or not. That goes for newer data of a dirty block, too, which takes a slot of its own.
 //! So nothing leaves the cache because of a decision alone, but only when somebody wants its place.
 //! Where tenants share a partition, none of this is so. An engine that lends takes the whole free pool: no other may depend on it.
 
 use crate::partitions::PartitionId;
-use crate::{Engine, Sharing};
+use crate::{Engine, Sharing, TenantId};
 
 /// Blocks that change hands together.
 const BATCH: u32 = 64;
@@ -42,9 +42,20 @@ impl Engine {
         partition.set_capacity(if lending { partition.capacity } else { partition.quota });
     }
 
+    /// However many blocks are free, a tenant holds no more than `blocks`, or its quota where that is more, while partitions lend. What is above it leaves in [`Engine::trim`].
+    pub fn set_most(&mut self, tenant: TenantId, blocks: u32) {
+        let own = PartitionId::of(tenant);
+        if std::mem::replace(&mut self.partitions[own].most, blocks) != blocks && self.is_lending() {
+            self.tell_touched();
+            let partition = &mut self.partitions[own];
+            partition.set_capacity(partition.capacity.min(partition.most()));
+            self.trim_due = true;
+        }
+    }
+
     /// Before another block enters, and before its policy hears of it: where nothing is free and its partition is below its quota, another gives some up. True if one does.
     pub(crate) fn borrow_room(&mut self, own: PartitionId) -> bool {
-        let from = if self.can_grow() { None } else { self.lendable(own) };
+        let from = if self.can_grow(own) { None } else { self.lendable(own) };
         if let Some((from, above)) = from {
             // Where blocks are free but no slot is, those that wait until the journal says that they are free are on their way already.
             let coming = match (self.free_blocks(), &self.durable) {
@@ -57,11 +68,12 @@ impl Engine {
         from.is_some()
     }
 
-    /// A partition can hold what it does and what is free.
+    /// A partition can hold what it does and what is free for it.
     fn fit_to_free(&mut self, at: PartitionId) {
         let free = self.free_blocks();
         let partition = &mut self.partitions[at];
         let (held, capacity) = (partition.occupied(), partition.capacity);
+        let free = free.min(partition.most().saturating_sub(held));
         let most = held.saturating_add(free);
         if capacity > most || (capacity <= held && capacity < most) {
             partition.set_capacity(held + free.min(AHEAD));
@@ -71,23 +83,24 @@ impl Engine {
     /// Nothing more fits into a partition without anything leaving the cache.
     pub(crate) fn is_full(&mut self, at: PartitionId) -> bool {
         let spare = self.spills(at) && !self.partitions[PartitionId::COMMON].is_full();
-        self.partitions[at].is_full() && !spare && !(self.is_lending() && self.can_grow())
+        self.partitions[at].is_full() && !spare && !(self.is_lending() && self.can_grow(at))
     }
 
-    /// Another block can enter, and none has to leave.
-    fn can_grow(&mut self) -> bool {
-        self.free_blocks() > 0 && self.have_free_slot()
+    /// Another block can enter a partition, and none has to leave.
+    fn can_grow(&mut self, at: PartitionId) -> bool {
+        let partition = &self.partitions[at];
+        partition.occupied() < partition.most() && self.free_blocks() > 0 && self.have_free_slot()
     }
 
     /// A slot for another block of a tenant: one that is free, or is `lent` ([`Self::borrow_room`]), or that of a block of its own.
     pub(crate) fn take_lent_slot(&mut self, own: PartitionId, lent: bool) -> Option<u32> {
-        if !self.can_grow() {
+        if !self.can_grow(own) {
             if !lent {
                 self.evict_one(own);
             }
             self.free_ahead(own);
             // What left may not be free yet, and others be.
-            if !self.can_grow() {
+            if !self.can_grow(own) {
                 return None;
             }
         }

@@ -424,12 +424,12 @@ impl Engine {
         }
     }
 
-    /// Blocks a partition may hold: nothing on a failed device; whatever it got where partitions lend.
+    /// Blocks a partition may hold: nothing on a failed device; whatever it got where partitions lend, up to the most for it.
     fn limit(&self, at: PartitionId) -> u32 {
         let is_own = at != PartitionId::COMMON;
         match self.sharing {
             _ if self.cache_failed => 0,
-            Sharing::Off if self.lending && is_own => u32::MAX,
+            Sharing::Off if self.lending && is_own => self.partitions[at].most(),
             Sharing::All { .. } if is_own => 0,
             _ => self.partitions[at].quota,
         }

@@ -36,6 +36,8 @@ impl PartitionId {
 #[derive(Debug)]
 pub(crate) struct Partition {
     pub quota: u32,
+    /// It never holds more than this, or its quota, whatever others lend it.
+    pub most: u32,
     /// What its policies know of its size: its quota, but where partitions lend.
     pub capacity: u32,
     pub caching: CachingSpec,
@@ -51,6 +53,7 @@ impl Partition {
     fn new(quota: u32) -> Self {
         Self {
             quota,
+            most: u32::MAX,
             capacity: quota,
             caching: CachingSpec::default(),
             replacement: AnyReplacement::new(&PolicySpec::Lru, quota, 0),
@@ -67,6 +70,11 @@ impl Partition {
     /// It holds all that its quota lets it.
     pub fn is_full(&self) -> bool {
         self.occupied() >= self.quota
+    }
+
+    /// The most that it may hold where partitions lend.
+    pub fn most(&self) -> u32 {
+        self.most.max(self.quota)
     }
 
     /// What policies know of its size is this many blocks. Admission heeds its quota as well: a partition that will grow would else let so little in that it stays small.

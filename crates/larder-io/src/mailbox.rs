@@ -78,6 +78,7 @@ pub(crate) enum ReactorCommand<C> {
 #[derive(Debug)]
 pub(crate) enum PartitionCommand {
     Quota { tenant: TenantId, blocks: u32 },
+    Most { tenant: TenantId, blocks: u32 },
     WritePolicy { tenant: TenantId, policy: WritePolicy },
     Caching { tenant: TenantId, caching: CachingSpec },
     Lending(bool),
@@ -284,6 +285,11 @@ impl<C> Handle<C> {
     /// Change a tenant's quota, in blocks. Unknown tenants are ignored.
     pub fn set_quota(&self, tenant: TenantId, blocks: u32) -> Result<(), HandleError> {
         self.partitions(PartitionCommand::Quota { tenant, blocks })
+    }
+
+    /// Change what a tenant may hold where partitions lend, in blocks, however many are free. Unknown tenants are ignored.
+    pub fn set_most(&self, tenant: TenantId, blocks: u32) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::Most { tenant, blocks })
     }
 
     /// Change a tenant's write policy. Unknown tenants are ignored.

@@ -468,6 +468,39 @@ fn partitions_lend_what_they_do_not_use_and_get_it_back() {
 }
 
 #[test]
+fn nobody_holds_more_than_is_the_most_for_it_however_much_is_free() {
+    let mut rig = Rig::new(host_config(1000));
+    let tenants = [(); 2].map(|()| rig.add_tenant(100, WritePolicy::WriteBack));
+    let volumes = tenants.map(|tenant| rig.add_volume(tenant, 2000 * BLOCK, FaultModel::default()));
+    let held = |rig: &mut Rig| tenants.map(|tenant| rig.host().engine().occupied(tenant));
+    rig.host().set_lending(true);
+    rig.host().set_most(tenants[0], 300);
+    read_blocks(&mut rig, volumes[0], 0..900);
+    read_blocks(&mut rig, volumes[1], 0..500);
+    assert_eq!(held(&mut rig), [300, 500]);
+    // It is the policy's to say which: the last that came.
+    let hits = rig.stats(tenants[0]).read_hits;
+    read_blocks(&mut rig, volumes[0], 600..900);
+    assert_eq!((rig.stats(tenants[0]).read_hits - hits, held(&mut rig)), (300, [300, 500]));
+    // Less: what is above it leaves, though nobody wants its place. More: it grows.
+    rig.host().set_most(tenants[0], 200);
+    while rig.trim(64) {}
+    assert_eq!(held(&mut rig), [200, 500]);
+    read_blocks(&mut rig, volumes[0], 0..300);
+    assert_eq!(held(&mut rig), [200, 500]);
+    rig.host().set_most(tenants[0], 250);
+    read_blocks(&mut rig, volumes[0], 300..600);
+    assert_eq!(held(&mut rig), [250, 500]);
+    // A quota goes before it, and others get theirs as ever.
+    rig.set_quota(tenants[0], 280);
+    read_blocks(&mut rig, volumes[0], 600..900);
+    assert_eq!(held(&mut rig), [280, 500]);
+    rig.set_quota(tenants[1], 720);
+    read_blocks(&mut rig, volumes[1], 500..1500);
+    assert_eq!(held(&mut rig), [280, 720]);
+}
+
+#[test]
 fn another_replacement_keeps_what_is_cached_and_its_order() {
     for name in ["s3-fifo", "lirs", "larc", "arc", "clock", "lru"] {
         let (mut rig, tenant, volume) = rig(100, 1000);

@@ -1,4 +1,4 @@
-//! What operators are promised, held against what a run then measures: reservations, shares, the budget of SSD writes, forecasts, and tenants that others do no harm.
+//! What operators are promised, held against what a run then measures: reservations, shares, the budget of SSD writes, forecasts, and tenants that others do no harm, a most that nobody exceeds.
 //!
 //! The workloads are stationary: popular blocks and unpopular ones, drawn with a fixed seed. Each touches far more blocks in an epoch than it has, so that an epoch
 //! tells all about it.
@@ -284,4 +284,25 @@ fn a_noisy_neighbour_does_a_protected_tenant_no_harm() {
         assert!(ours < 0.02, "{ours} in {epochs} epochs");
         assert!(unified > 0.15, "unified: {unified} in {epochs} epochs");
     }
+}
+
+/// Blocks that two tenants hold at the end of each epoch, of which the first may hold so many at most and the second asks for little.
+fn held(allocator: &str, max_blocks: Option<u32>) -> Vec<[u32; 2]> {
+    let goals = Goals { max_blocks, ..Goals::default() };
+    let plan = plan(vec![with("large", goals), TenantPlan::new("small")], allocator, LEARNT + 2);
+    let few = Workload { bytes: 100 * BLOCK, ..popular(10, 1.0) };
+    let result = run(&plan, &[popular(2000, 0.8), few]);
+    let of = |tenant| rows(&result, tenant, 0).map(|row| row.occupied_blocks).collect::<Vec<_>>();
+    of(0).into_iter().zip(of(1)).map(|(large, small)| [large, small]).collect()
+}
+
+#[test]
+fn nobody_holds_more_than_its_maximum_however_much_is_free() {
+    for allocator in ["larder", "centaur", "eci", "scave", "wss", "static"] {
+        let held = held(allocator, Some(400));
+        assert!(held.len() > 3 && held.iter().all(|held| held[0] <= 400), "{allocator}: {held:?}");
+        assert!(held.iter().any(|held| held[0] > 200), "{allocator}: {held:?}");
+    }
+    let held = held("larder", None);
+    assert!(held.iter().any(|held| held[0] > 2000), "{held:?}");
 }

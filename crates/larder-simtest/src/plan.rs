@@ -37,6 +37,8 @@ const CACHING: [&str; 14] = [
 pub struct Tenant {
     /// Blocks that it may hold.
     pub quota: u32,
+    /// Blocks that it may hold where partitions lend, unless its quota is more.
+    pub most: u32,
     /// What happens to its writes.
     pub policy: WritePolicy,
     /// How much of it may be dirty.
@@ -171,6 +173,7 @@ impl Tenant {
         let caching = any_caching(rng);
         Self {
             quota: any_quota(rng, wide),
+            most: u32::MAX,
             policy: any_policy(rng, holds_back),
             dirty: any_limits(rng),
             caching,

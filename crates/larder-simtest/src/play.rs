@@ -139,6 +139,10 @@ impl World {
                 self.count(Fault::Change);
                 self.set_quota(tenant, blocks);
             }
+            Act::Most { tenant, blocks } => {
+                self.count(Fault::Change);
+                self.set_most(tenant, blocks);
+            }
             Act::Caching { tenant, caching } => {
                 self.count(Fault::Change);
                 self.set_caching(tenant, caching);

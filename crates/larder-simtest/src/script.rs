@@ -34,6 +34,13 @@ pub enum Act {
         /// Blocks.
         blocks: u32,
     },
+    /// What a tenant may hold where partitions lend changes.
+    Most {
+        /// Its number.
+        tenant: usize,
+        /// Blocks.
+        blocks: u32,
+    },
     /// A tenant's write policy changes.
     Policy {
         /// Its number.
@@ -410,6 +417,7 @@ impl Writer<'_> {
                 2 => Act::Policy { tenant, policy: WritePolicy::WriteThroughNoAllocate },
                 3 => Act::Mover { tenant, moves: self.rng.below(3) > 0 },
                 4 | 5 => Act::MoveIn,
+                6 => Act::Most { tenant, blocks: any_quota(&mut self.rng, self.wide) },
                 _ => Act::Caching { tenant, caching: any_caching(&mut self.rng) },
             };
         }

@@ -83,6 +83,8 @@ pub struct World {
     truth: Option<BTreeSet<(BlockId, u32)>>,
     /// Volumes of which a dirty block was named as lost, so that what comes after it goes on.
     out_of_order: BTreeSet<VolumeId>,
+    /// Blocks that each tenant held when it was looked at last in this life.
+    held: Vec<u32>,
     /// Requests in flight, and of which volumes they are.
     live: BTreeMap<RequestId, VolumeId>,
 }
@@ -130,6 +132,7 @@ impl World {
             refused: BTreeSet::new(),
             truth: None,
             out_of_order: BTreeSet::new(),
+            held: Vec::new(),
             live: BTreeMap::new(),
             plan,
         };
@@ -309,6 +312,13 @@ impl World {
     pub fn set_quota(&mut self, tenant: usize, blocks: u32) {
         self.plan.tenants[tenant].quota = blocks;
         self.host.set_quota(TenantId(tenant as u16), blocks);
+        self.trim();
+    }
+
+    /// Change what a tenant may hold where partitions lend, and evict what is above it.
+    pub fn set_most(&mut self, tenant: usize, blocks: u32) {
+        self.plan.tenants[tenant].most = blocks;
+        self.host.set_most(TenantId(tenant as u16), blocks);
         self.trim();
     }
 

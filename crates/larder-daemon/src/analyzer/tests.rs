@@ -136,6 +136,31 @@ fn those_who_leave_give_up_first_and_those_who_come_get_last() {
 }
 
 #[test]
+fn reactors_are_told_what_tenants_may_hold_at_most_when_that_is_another() {
+    let analyzer = Analyzer::default();
+    let handle = analyzer.handle();
+    let (tell, told) = channel();
+    let hour = Duration::from_secs(3600);
+    let places = [place(0, 0), place(1, 0)];
+    let (_, thread) = analyzer.run(epochs(hour), &places, Box::new(Told(tell))).expect("thread");
+    let at_most =
+        |name, max_blocks| LoopTenant { goals: Goals { max_blocks, ..Goals::default() }, ..tenant(name) };
+    let most = |tenants: [LoopTenant; 2]| {
+        handle.set_tenants(tenants.into(), places.to_vec()).expect("fits");
+        let steps = told.try_iter().filter(|step| matches!(step, Step::Most { .. }));
+        steps.collect::<Vec<Step>>()
+    };
+    let step = |tenant, blocks| Step::Most { tenant, blocks };
+    assert_eq!(most([tenant("a"), at_most("b", Some(60))]), [step(1, 60)]);
+    assert_eq!(most([tenant("a"), at_most("b", Some(60))]), []);
+    assert_eq!(most([at_most("b", Some(70)), tenant("a")]), [step(0, 70)]);
+    // Whoever comes has what is for it.
+    assert_eq!(most([at_most("c", Some(70)), at_most("b", None)]), [step(0, 70), step(1, u32::MAX)]);
+    handle.end();
+    thread.join().expect("ends");
+}
+
+#[test]
 fn another_allocator_takes_over_and_its_decisions_are_told() {
     let analyzer = Analyzer::default();
     let handle = analyzer.handle();

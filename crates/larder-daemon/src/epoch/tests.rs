@@ -384,6 +384,32 @@ fn what_is_wanted_of_a_tenant_moves_no_quota_but_a_fixed_one() {
 }
 
 #[test]
+fn a_maximum_holds_at_once() {
+    let mut epochs = eci(100, &[None, None]);
+    let at_most = |max_blocks| {
+        let goals = Goals { max_blocks, ..Goals::default() };
+        vec![LoopTenant { goals, ..tenant("t0", None) }, tenant("t1", None)]
+    };
+    epochs.set_tenants(at_most(Some(60)), 10.0).expect("fits");
+    assert_eq!(quotas(&epochs), [50, 50]);
+    epochs.set_tenants(at_most(Some(30)), 20.0).expect("fits");
+    assert_eq!(quotas(&epochs), [30, 50]);
+    assert_eq!(epochs.standings()[0].decision.reason, "30 blocks: its maximum, until the next decision");
+    // So it is after a warm start, and where tenants come.
+    let warm = |max_blocks| {
+        let allocator = larder_alloc::by_name("eci").expect("known");
+        let mut epochs = EpochLoop::new(config(100), allocator, at_most(max_blocks)).expect("fits");
+        epochs.start_warm(&[80, 20]);
+        epochs
+    };
+    let mut epochs = warm(Some(30));
+    assert_eq!((quotas(&warm(None)), quotas(&epochs)), (vec![80, 20], vec![30, 20]));
+    let three = [at_most(Some(10)), vec![tenant("t2", None)]].concat();
+    epochs.set_tenants(three, 30.0).expect("fits");
+    assert_eq!(quotas(&epochs)[0], 10);
+}
+
+#[test]
 fn a_configured_replacement_stands() {
     let caching = "arc".parse().expect("known");
     let mine = LoopTenant { caching: Some(caching), ..tenant("mine", None) };

@@ -15,6 +15,10 @@ impl<F: Frontend> Reactor<F> {
                 engine.set_quota(tenant, blocks);
                 self.trim_due = true;
             }
+            PartitionCommand::Most { tenant, blocks } if known(tenant) => {
+                engine.set_most(tenant, blocks);
+                self.trim_due = true;
+            }
             PartitionCommand::WritePolicy { tenant, policy } if known(tenant) => {
                 engine.set_write_policy(tenant, policy);
             }
@@ -23,6 +27,7 @@ impl<F: Frontend> Reactor<F> {
             }
             PartitionCommand::Mover { tenant, moves } if known(tenant) => engine.set_mover(tenant, moves),
             PartitionCommand::Quota { tenant, .. }
+            | PartitionCommand::Most { tenant, .. }
             | PartitionCommand::Mover { tenant, .. }
             | PartitionCommand::WritePolicy { tenant, .. }
             | PartitionCommand::Caching { tenant, .. } => {

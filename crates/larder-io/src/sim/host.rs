@@ -248,6 +248,12 @@ impl SimHost {
         self.drain();
     }
 
+    /// Change what a tenant may hold where partitions lend.
+    pub fn set_most(&mut self, tenant: TenantId, blocks: u32) {
+        self.engine.set_most(tenant, blocks);
+        self.drain();
+    }
+
     /// Change a write policy.
     pub fn set_write_policy(&mut self, tenant: TenantId, policy: WritePolicy) {
         self.engine.set_write_policy(tenant, policy);

@@ -1,7 +1,7 @@
 //! Partitions that lend each other what they do not use.
 //!
 //! A tenant grows as long as there are free blocks, whatever its quota. When there are none, one that is below its quota takes blocks from the one that is
-//! most above its own; all others make do with what they have. So nothing leaves the cache because of a decision alone, but only when somebody wants its place.
+//! most above its own; all others make do with what they have. No tenant ever holds more than its maximum, free blocks or not. So nothing leaves the cache because of a decision alone, but only when somebody wants its place.
 
 use larder_alloc::Mode;
 use larder_policy::trial::{Action, Blocks};
@@ -19,6 +19,8 @@ const AHEAD: u32 = 1024;
 pub(super) struct Lending {
     parts: Vec<Part>,
     quotas: Vec<u32>,
+    /// What each may hold at most, or its quota where that is more.
+    most: Vec<u32>,
     cache_blocks: u32,
     held: u32,
     by_block: bool,
@@ -27,12 +29,24 @@ pub(super) struct Lending {
 impl Lending {
     pub(super) fn new(mode: Mode, cache_blocks: u32, tenants: usize, seed: u64) -> Self {
         let parts = (0..tenants).map(|_| part(mode, 0, seed)).collect();
-        Self { parts, quotas: vec![0; tenants], cache_blocks, held: 0, by_block: false }
+        Self {
+            parts,
+            quotas: vec![0; tenants],
+            most: vec![u32::MAX; tenants],
+            cache_blocks,
+            held: 0,
+            by_block: false,
+        }
     }
 
     /// Room is made for each block as it enters, as in the daemon, rather than for whole requests beforehand.
     pub(super) fn set_by_block(&mut self, by_block: bool) {
         self.by_block = by_block;
+    }
+
+    /// Each tenant holds no more than this, however many blocks are free.
+    pub(super) fn set_most(&mut self, most: Vec<u32>) {
+        self.most = most;
     }
 
     pub(super) fn access(
@@ -67,7 +81,9 @@ impl Lending {
         let resident = self.parts[tenant].resident_blocks();
         let wanted = resident.saturating_add(needed).min(self.quotas[tenant]);
         while self.free() < wanted.saturating_sub(resident) && self.take_back(tenant, traffic) {}
-        let (free, capacity) = (self.free(), self.parts[tenant].cache().capacity());
+        let most = self.most[tenant].max(self.quotas[tenant]);
+        let free = self.free().min(most.saturating_sub(resident));
+        let capacity = self.parts[tenant].cache().capacity();
         let may = resident + free;
         if capacity > may || (capacity < resident.saturating_add(needed) && capacity < may) {
             let ahead = free.min(AHEAD.max(needed));

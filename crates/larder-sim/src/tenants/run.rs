@@ -153,9 +153,11 @@ impl<'a, S: Source> Run<'a, S> {
         if plan.spends_evenly {
             control.spend_evenly();
         }
+        let most = plan.tenants.iter().map(|tenant| tenant.goals.max_blocks.unwrap_or(u32::MAX)).collect();
         let store =
             Store::new(profile.layout, profile.population, profile.mode, cache_blocks, count, plan.seed)
                 .with_effective(effective)
+                .with_most(most)
                 .like_daemon(plan.recorded.is_some());
         let mut run = Self {
             plan,

@@ -120,6 +120,14 @@ impl Store {
         self
     }
 
+    /// Where partitions lend no tenant holds more than this, or its quota where that is more.
+    pub(super) fn with_most(mut self, most: Vec<u32>) -> Self {
+        if let Laid::Lending(lending) = &mut self.layout {
+            lending.set_most(most);
+        }
+        self
+    }
+
     /// Blocks enter one by one, and do not leave for others of their request, as in the daemon, where it has them locked.
     pub(super) fn like_daemon(mut self, like: bool) -> Self {
         self.pins = like;

@@ -111,9 +111,24 @@ impl World {
         }
     }
 
+    /// Where partitions lend, whoever has more than it may hold gets nothing more.
+    fn check_most(&mut self) {
+        let engine = self.host.engine();
+        for (at, tenant) in self.plan.tenants.iter().enumerate().take(self.held.len()) {
+            let held = engine.occupied(TenantId(at as u16));
+            let most = tenant.most.max(tenant.quota).max(self.held[at]);
+            assert!(
+                !engine.is_lending() || held <= most,
+                "tenant {at} holds {held} blocks and may hold {most}"
+            );
+        }
+        self.held = (0..self.plan.tenants.len()).map(|at| engine.occupied(TenantId(at as u16))).collect();
+    }
+
     /// The same, and every invariant.
     pub(super) fn check(&mut self) {
         self.take_done();
+        self.check_most();
         if self.looks.below(4) == 0 {
             self.check_prefixes();
         }

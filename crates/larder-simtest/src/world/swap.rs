@@ -218,6 +218,7 @@ impl World {
         let repaired = repair_after(self.host.cache(), loss.mark).expect("it is as it was");
         self.mended();
         self.before = self.metadata();
+        self.held.clear();
         // What was to fail still does.
         (self.excuses.metadata_failed, self.excuses.data_failed) =
             (excuses.metadata_failed, excuses.data_failed);

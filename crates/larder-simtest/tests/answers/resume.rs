@@ -20,6 +20,7 @@ fn two_with(seed: u64, ordered: bool) -> World {
     let one = plan(BLOCKS);
     let tenant = |policy| Tenant {
         quota: 400,
+        most: u32::MAX,
         policy,
         dirty: DirtyLimits { rest: 90, max: 95, age: 1000 },
         caching: CachingSpec::default(),

@@ -22,6 +22,7 @@ pub fn plan(blocks: u64) -> Plan {
         region_blocks: 1,
         tenants: vec![Tenant {
             quota,
+            most: u32::MAX,
             policy: WritePolicy::WriteThrough,
             dirty: DirtyLimits::default(),
             caching,

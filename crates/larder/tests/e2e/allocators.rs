@@ -108,6 +108,43 @@ fn what_is_set_outlives_the_daemon_until_it_is_taken_back() {
 }
 
 #[test]
+fn a_tenant_holds_no_more_than_its_maximum_however_much_is_free() {
+    let larder = setup().start();
+    let held = |larder: &Larder| count(&tenant(&larder.status(), "b"), "occupied_blocks");
+    // Nobody else wants the 8 MiB.
+    let mut client = Client::connect(&larder.socket("b0"), "b0");
+    let read = |client: &mut Client, blocks: std::ops::Range<u64>| {
+        blocks.for_each(|block| _ = client.read(block * BLOCK, BLOCK as u32).expect("a read"));
+    };
+    read(&mut client, 0..1800);
+    wait_for("what it reads enters", || match held(&larder) {
+        1500.. => Ok(()),
+        held => Err(format!("{held} blocks")),
+    });
+    told(&larder, &["set", "-t", "b", "max=1MiB"]);
+    wait_for("what is above its maximum leaves", || match held(&larder) {
+        ..=256 => Ok(()),
+        held => Err(format!("{held} blocks")),
+    });
+    read(&mut client, 0..1800);
+    assert!((128..=256).contains(&held(&larder)), "{} blocks", held(&larder));
+    // It is as much after a restart, and grows when it may.
+    let larder = larder.stop().start();
+    let mut client = Client::connect(&larder.socket("b0"), "b0");
+    read(&mut client, 0..1800);
+    assert!((128..=256).contains(&held(&larder)), "{} blocks", held(&larder));
+    told(&larder, &["set", "-t", "b", "max=none"]);
+    wait_for("it grows", || {
+        read(&mut client, 0..1800);
+        match held(&larder) {
+            1000.. => Ok(()),
+            held => Err(format!("{held} blocks")),
+        }
+    });
+    larder.stop();
+}
+
+#[test]
 fn what_cannot_be_set_changes_nothing() {
     let larder_ = setup().start();
     for (arguments, expected) in [
