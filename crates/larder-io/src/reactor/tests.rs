@@ -532,9 +532,9 @@ fn the_loop_is_told_how_partitions_are_used_and_changes_how_they_are_run() {
     // What is above the most for it leaves, though there is room.
     rig.handle.set_most(TenantId(0), 0).unwrap();
     rig.handle.set_quota(TenantId(0), 40).unwrap();
-    let deadline = std::time::Instant::now() + LONG;
+    let deadline = Instant::now() + LONG;
     while uses()[0].occupied_blocks != 40 {
-        assert!(std::time::Instant::now() < deadline, "it holds {}", uses()[0].occupied_blocks);
+        assert!(Instant::now() < deadline, "it holds {}", uses()[0].occupied_blocks);
         std::thread::sleep(Duration::from_millis(10));
     }
     rig.stop().unwrap();
