@@ -233,6 +233,7 @@ impl EpochLoop {
             written,
             decided_written,
         };
+        new.keep_to_most();
         new.stand();
         Ok(new)
     }

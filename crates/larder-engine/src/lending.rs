@@ -39,7 +39,11 @@ impl Engine {
     pub(crate) fn fit_capacity(&mut self, at: PartitionId) {
         let lending = self.is_lending();
         let partition = &mut self.partitions[at];
-        partition.set_capacity(if lending { partition.capacity } else { partition.quota });
+        partition.set_capacity(if lending {
+            partition.capacity.min(partition.most())
+        } else {
+            partition.quota
+        });
     }
 
     /// However many blocks are free, a tenant holds no more than `blocks`, or its quota where that is more, while partitions lend. What is above it leaves in [`Engine::trim`].

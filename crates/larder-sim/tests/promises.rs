@@ -303,6 +303,13 @@ fn nobody_holds_more_than_its_maximum_however_much_is_free() {
         assert!(held.len() > 3 && held.iter().all(|held| held[0] <= 400), "{allocator}: {held:?}");
         assert!(held.iter().any(|held| held[0] > 200), "{allocator}: {held:?}");
     }
+    // So it is where a quota was more at first.
+    let goals = Goals { max_blocks: Some(400), ..Goals::default() };
+    let first = TenantPlan { quota_bytes: Some(1500 * BLOCK), ..with("first", goals) };
+    let plan = plan(vec![first], "larder", LEARNT);
+    let result = run(&plan, &[popular(2000, 0.8)]);
+    let last = rows(&result, 0, 1).last().expect("an epoch");
+    assert!((200..=400).contains(&last.occupied_blocks), "{last:?}");
     let held = held("larder", None);
     assert!(held.iter().any(|held| held[0] > 2000), "{held:?}");
 }

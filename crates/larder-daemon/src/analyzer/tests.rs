@@ -142,9 +142,12 @@ fn reactors_are_told_what_tenants_may_hold_at_most_when_that_is_another() {
     let (tell, told) = channel();
     let hour = Duration::from_secs(3600);
     let places = [place(0, 0), place(1, 0)];
-    let (_, thread) = analyzer.run(epochs(hour), &places, Box::new(Told(tell))).expect("thread");
     let at_most =
         |name, max_blocks| LoopTenant { goals: Goals { max_blocks, ..Goals::default() }, ..tenant(name) };
+    let mut epochs = epochs(hour);
+    epochs.set_tenants(vec![tenant("a"), at_most("b", Some(50))], 0.0).expect("fits");
+    let (_, thread) = analyzer.run(epochs, &places, Box::new(Told(tell))).expect("thread");
+    assert_eq!(told.recv(), Ok(Step::Most { tenant: 1, blocks: 50 }));
     let most = |tenants: [LoopTenant; 2]| {
         handle.set_tenants(tenants.into(), places.to_vec()).expect("fits");
         let steps = told.try_iter().filter(|step| matches!(step, Step::Most { .. }));

@@ -17,6 +17,7 @@ impl EpochLoop {
         }
         let (cold, own) = (self.quotas(), self.own_blocks());
         let mine: Vec<u32> = held_blocks.iter().map(|&held| self.own_part(held)).collect();
+        let mine = self.to_keep(&mine);
         let quotas = warm_start::quotas(own, self.config.min_blocks, &cold, &mine);
         for ((at, quota), held) in quotas.into_iter().enumerate().zip(held_blocks) {
             let mut reason = self.standings[at].decision.reason.clone();
@@ -83,7 +84,7 @@ impl EpochLoop {
         let min_blocks = self.config.min_blocks;
         let quotas = match self.has_fixed_quotas() {
             true => cold,
-            false => warm_start::quotas(self.own_blocks(), min_blocks, &cold, &held),
+            false => warm_start::quotas(self.own_blocks(), min_blocks, &cold, &self.to_keep(&held)),
         };
         for (((seat, place), held), quota) in self.seats.iter().zip(&places).zip(held).zip(quotas) {
             let before = &self.control.positions()[seat.at].decision.reason;
@@ -100,8 +101,13 @@ impl EpochLoop {
         Ok(())
     }
 
+    /// Of what tenants hold, what they may keep: the rest is for others.
+    fn to_keep(&self, held_blocks: &[u32]) -> Vec<u32> {
+        held_blocks.iter().zip(&self.tenants).map(|(&held, tenant)| held.min(tenant.most())).collect()
+    }
+
     /// Nobody has more than its maximum, which may be less than when was decided, and than what it holds.
-    fn keep_to_most(&mut self) {
+    pub(super) fn keep_to_most(&mut self) {
         // There a quota says nothing; where it is fixed it goes before a maximum.
         if self.has_fixed_quotas() || self.control.profile().layout == Layout::Unified {
             return;
@@ -160,6 +166,7 @@ impl EpochLoop {
     fn divide_anew(&mut self, fixed: &[u32], held: &[u32]) {
         let cold: Vec<u32> = self.seats.iter().map(|seat| self.own_part(fixed[seat.at])).collect();
         let mine: Vec<u32> = held.iter().map(|&held| self.own_part(held)).collect();
+        let mine = self.to_keep(&mine);
         let quotas = warm_start::quotas(self.own_blocks(), self.config.min_blocks, &cold, &mine);
         let name = self.control.allocator();
         for ((seat, quota), held) in self.seats.iter().zip(quotas).zip(held) {

@@ -403,10 +403,19 @@ fn a_maximum_holds_at_once() {
         epochs
     };
     let mut epochs = warm(Some(30));
-    assert_eq!((quotas(&warm(None)), quotas(&epochs)), (vec![80, 20], vec![30, 20]));
+    // What one may not keep is for the others.
+    assert_eq!((quotas(&warm(None)), quotas(&epochs)), (vec![80, 20], vec![30, 50]));
     let three = [at_most(Some(10)), vec![tenant("t2", None)]].concat();
     epochs.set_tenants(three, 30.0).expect("fits");
     assert_eq!(quotas(&epochs)[0], 10);
+    // A quota that is configured does not go before it, but where quotas are fixed.
+    for (name, expected) in [("eci", [30, 40]), ("static", [60, 40])] {
+        let allocator = larder_alloc::by_name(name).expect("known");
+        let mut tenants = at_most(Some(30));
+        tenants[0].quota_blocks = Some(60);
+        let epochs = EpochLoop::new(config(100), allocator, tenants).expect("fits");
+        assert_eq!(quotas(&epochs), expected, "{name}");
+    }
 }
 
 #[test]

@@ -115,14 +115,19 @@ impl Lending {
         self.cache_blocks - self.held
     }
 
-    pub(super) fn resize(&mut self, tenant: usize, quota: u32) {
+    /// Another quota: nothing leaves for it, but what is above the most that the tenant may hold.
+    pub(super) fn resize(&mut self, tenant: usize, quota: u32, traffic: &mut Traffic) {
         self.quotas[tenant] = quota;
         self.parts[tenant].set_reach(quota);
+        let most = self.most[tenant].max(quota);
+        if self.parts[tenant].resident_blocks() > most {
+            self.set_capacity(tenant, most, traffic);
+        }
     }
 
     /// The tenant is gone: its blocks are free.
     pub(super) fn drop_all(&mut self, tenant: usize, traffic: &mut Traffic) {
-        self.resize(tenant, 0);
+        self.resize(tenant, 0, traffic);
         self.set_capacity(tenant, 0, traffic);
     }
 

@@ -345,7 +345,7 @@ impl Store {
                 }
             }
             Laid::Combined(combined) => combined.resize(tenant, blocks, traffic),
-            Laid::Lending(lending) => lending.resize(tenant, blocks),
+            Laid::Lending(lending) => lending.resize(tenant, blocks, traffic),
             Laid::Batched(parts) => parts[tenant].resize(blocks, traffic),
         }
     }
