@@ -412,6 +412,22 @@ impl ControlLoop {
         }
     }
 
+    /// Nobody has asked for anything for long, nor will before `until`: epochs that end before the last one then are over without a decision, which would be what the last one was. False where there is none.
+    pub fn pass_over(&mut self, until: f64) -> bool {
+        let epochs = ((until - self.epoch_end) / self.config.epoch_seconds).floor();
+        if epochs.is_nan() || epochs < 1.0 {
+            return false;
+        }
+        self.epoch_end += epochs * self.config.epoch_seconds;
+        self.epoch += epochs as u64;
+        self.early.retain(|&due| due > self.epoch_end);
+        self.look = self.look.max(self.epoch_end);
+        if let Some(pace) = &mut self.pace {
+            pace.turn(self.epoch_end);
+        }
+        true
+    }
+
     /// Tenants that do far more than what was decided by, if it is time to look at their rates.
     pub fn changed(&self, now: f64) -> Vec<usize> {
         if now < self.rates_seconds() {
@@ -432,7 +448,9 @@ impl ControlLoop {
             pace.turn(now);
         }
         if now >= self.rates_seconds() {
-            self.look_at_rates(now, held_blocks);
+            // Where nobody asked for anything prices stay, until a decision.
+            let is_idle = self.observers.iter().all(Observer::is_idle);
+            self.look_at_rates(now, held_blocks.filter(|_| !is_idle));
         }
         for &at in changed {
             if let Some(observer) = self.observers.get_mut(at) {

@@ -13,6 +13,7 @@
 //! * A mover, where the allocator's system has one, brings in what it wants in its own time: a few reads of the backing at a time for each tenant.
 //! * Dirty blocks are written back when they leave, by a cleaner for each tenant that takes up a half of what the backing serves at a time. Nobody waits for that,
 //!   until a sixteenth of the cache is waiting: then a request that makes more leave waits until it is less.
+//! * Where nobody has asked for anything for 256 epochs, nothing is decided until just before somebody does.
 //! * Where the SSD may not be written for the time being (a budget), nothing enters, and writes go to the backing alone.
 //! * Discards and flushes take no time.
 //! * A device ([`DeviceSpec`]) serves so many operations at once, first come, first served; an operation that goes on where one of the last ones ended is sequential.
@@ -40,5 +41,5 @@ mod tests;
 pub use device::{DeviceSpec, Op, UnknownDevice};
 pub use hindsight::{Hindsight, hindsight};
 pub use plan::{Backing, Caching, Pace, Recorded, RecordedDecision, TenantPlan, TenantsPlan};
-pub use result::{Achieved, DecisionRow, DeviceUse, SsdWritesByCause, TenantResult, TenantsResult};
+pub use result::{Achieved, DecisionRow, DeviceUse, Pause, SsdWritesByCause, TenantResult, TenantsResult};
 pub use run::{TenantsError, simulate_tenants};

@@ -138,6 +138,11 @@ impl Observer {
         self.since_look >= RATE_MIN && most.is_some_and(|most| self.since_look as f64 > most)
     }
 
+    /// No request has come since the last look.
+    pub(super) fn is_idle(&self) -> bool {
+        self.since_look == 0
+    }
+
     /// The rate of requests was looked at.
     pub(super) fn looked(&mut self, now: f64) {
         (self.since_look, self.looked) = (0, now);

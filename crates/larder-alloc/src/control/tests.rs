@@ -237,6 +237,7 @@ fn a_decision_is_a_look_and_the_look_that_is_due_with_it_is_left_to_it() {
     while control.due_seconds() < 33.0 {
         let now = control.due_seconds() + late;
         late += 0.001;
+        control.observe(0, Op::Read, 0..1);
         match control.must_decide(now) {
             true => {
                 control.decide(now, &[]).expect("decided");
@@ -251,6 +252,10 @@ fn a_decision_is_a_look_and_the_look_that_is_due_with_it_is_left_to_it() {
     }
     assert_eq!(decisions, [2.0, 4.0, 8.0, 16.0, 32.0]);
     assert_eq!(looks, [6.0, 10.0, 12.0, 14.0, 18.0, 20.0, 22.0, 24.0, 26.0, 28.0, 30.0]);
+    // Where nothing came there is nothing to price.
+    let now = control.due_seconds();
+    control.look(now, &[], Some(0));
+    assert!(control.finds_prices(now) && control.due_seconds() > now);
 }
 
 #[test]
@@ -430,4 +435,24 @@ fn an_idle_tenant_takes_little_memory() {
         control.analyze(2);
         assert!(control.memory_bytes() > left, "{name}");
     }
+}
+
+#[test]
+fn epochs_in_which_nobody_asks_are_passed_over() {
+    let mut control = control("larder", &["a"]);
+    control.set_budget(Some(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 250.0 }), 0.0);
+    control.arrive(&[0], 0.0).expect("fits");
+    read_twice(&mut control, 0, 50);
+    control.decide(100.0, &[]).expect("decides");
+    control.ssd_written(0, 100);
+    // The epoch that is under way is not over by then.
+    assert!(!control.pass_over(199.0) && !control.pass_over(299.9));
+    assert_eq!((control.epoch(), control.due_seconds() < 110.0), (1, true));
+    assert!(control.pass_over(1e9 + 50.0));
+    assert_eq!((control.epoch(), control.due_seconds()), (10_000_000 - 1, 1e9));
+    let view = control.budget_view(1e9).expect("a budget");
+    assert_eq!((view.written_bytes, view.rest_seconds), (0.0, 250.0));
+    control.decide(1e9, &[]).expect("decides");
+    assert!(!control.pass_over(1e9 + 50.0));
+    assert_eq!((control.epoch(), quotas(&control)), (10_000_000, vec![BLOCKS]));
 }

@@ -116,6 +116,15 @@ pub struct DeviceUse {
     pub busy: f64,
 }
 
+/// A time without a request.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Pause {
+    /// When it begins, in seconds from the start.
+    pub from_seconds: f64,
+    /// How long it is.
+    pub seconds: f64,
+}
+
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TenantsResult {
@@ -129,6 +138,8 @@ pub struct TenantsResult {
     pub epoch_seconds: f64,
     /// Simulated seconds.
     pub seconds: f64,
+    /// The longest time between two requests, whoever's; none where there are no two at different times.
+    pub longest_pause: Option<Pause>,
     /// All tenants together.
     pub total: TenantResult,
     /// Each.

@@ -21,12 +21,14 @@ use crate::plan::CACHE_BLOCKS_MAX;
 use crate::{BlockSize, Progress, Source};
 use followed::Followed;
 use guest::Guest;
+use idle::Idle;
 
 mod check;
 mod decide;
 mod finish;
 mod followed;
 mod guest;
+mod idle;
 mod movers;
 mod serve;
 mod setup;
@@ -98,6 +100,7 @@ struct Run<'a, S> {
     /// Rows under way, by tenant.
     open_rows: Vec<Option<usize>>,
     now: u64,
+    idle: Idle,
     requests: u64,
     failed: u64,
     failure: Option<String>,
@@ -178,6 +181,7 @@ impl<'a, S: Source> Run<'a, S> {
             rows: Vec::new(),
             open_rows: vec![None; count],
             now: 0,
+            idle: Idle::default(),
             requests: 0,
             failed: 0,
             failure: None,
@@ -228,8 +232,10 @@ impl<'a, S: Source> Run<'a, S> {
         let mut due = self.due();
         while let Some(Reverse((at, event))) = self.events.pop() {
             while due <= at && due <= end && self.is_somebody_left() {
-                self.now = due;
-                self.decide();
+                if !self.passes_over(due, at.min(end)) {
+                    self.now = due;
+                    self.decide();
+                }
                 due = self.due();
             }
             // What was to come of those who are gone makes no run longer.
@@ -242,6 +248,7 @@ impl<'a, S: Source> Run<'a, S> {
                 break;
             }
             self.now = at;
+            self.idle.event(event, at);
             match event {
                 Event::Come(tenant) => {
                     self.come(tenant, sources)?;

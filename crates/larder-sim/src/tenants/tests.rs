@@ -162,6 +162,40 @@ fn a_run_ends_with_its_last_request() {
     assert_eq!(run(&plan, &[trace("R1 R1 R2 R2")]).seconds, 40.0);
 }
 
+/// One time that is weeks late changes nothing but the times, and costs no decisions.
+#[test]
+fn what_comes_after_weeks_of_nothing_is_served_as_after_some_hours() {
+    let mut requests = trace(&"R1 R2 W3 R1 R4 W3 R5 ".repeat(40));
+    for (name, budget) in NAMES.into_iter().flat_map(|name| [(name, None), (name, Some(60))]) {
+        let mut plan = plan(&["a"], name, 4);
+        plan.budget = budget
+            .map(|blocks: u64| WriteBudget { bytes: (blocks * BLOCK) as f64, period_seconds: 20_000.0 });
+        let mut after = |epochs: u64| {
+            let (served, late) = requests.split_at_mut(200);
+            let shift = served.last().map_or(0, |it| it.time_ns) + epochs * 100_000_000_000;
+            (0..).zip(late).for_each(|(at, it)| it.time_ns = shift + at * 20_000_000_000);
+            run(&plan, std::slice::from_ref(&requests))
+        };
+        let (hours, weeks) = (after(200), after(1_000_000));
+        // One that remembers for long knows of the first ones, and the method with windows of its own has more of them.
+        let (least, most) = (40, if name == "scave" { 9_000 } else { 400 });
+        assert!((least..most).contains(&weeks.decisions.len()), "{name}: {}", weeks.decisions.len());
+        assert!((least..most).contains(&hours.decisions.len()), "{name}: {}", hours.decisions.len());
+        let pause = weeks.longest_pause.expect("requests at different times");
+        assert_eq!((pause.from_seconds, pause.seconds), (199.0 * 20.0, 1e8), "{name}");
+        // What a block is worth goes by how long others stayed, so that `larder` is not quite the same.
+        let near = |one: u64, other: u64| one.abs_diff(other) <= if name == "larder" { 5 } else { 0 };
+        let (after_weeks, after_hours) = (&weeks.total, &hours.total);
+        assert_eq!((after_weeks.requests, after_hours.requests), (280, 280));
+        assert!(
+            near(after_weeks.read_hits, after_hours.read_hits)
+                && near(after_weeks.ssd_writes.total, after_hours.ssd_writes.total),
+            "{name} {budget:?}: {after_weeks:?}, {after_hours:?}"
+        );
+        assert_eq!(run(&plan, std::slice::from_ref(&requests)), weeks, "{name}");
+    }
+}
+
 #[test]
 fn shared_and_separate_backings() {
     let mut plan = plan(&["a", "b"], "static", 10);

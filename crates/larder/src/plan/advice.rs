@@ -3,6 +3,7 @@
 use super::offer::{Offer, Without};
 use super::rows;
 use crate::number::{counted, time};
+use crate::simulate::tenants::pause_told;
 
 /// What is recommended.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +94,9 @@ pub fn advise(offers: &[Offer], without: &Without, years: f64, worth: f64) -> Op
             " A day is reckoned from a run of {}: SSD writes and years are as uncertain as that.",
             time(seconds)
         );
+    }
+    if let Some(told) = pause_told(without.longest_pause, seconds) {
+        reason += &format!(" {told}");
     }
     Some(Advice { at: best, reason })
 }
@@ -186,8 +190,14 @@ mod tests {
     }
 
     /// Without an SSD requests take 20 ms.
-    const WITHOUT: Without =
-        Without { latency: 20e-3, p99: 20e-3, iops: 1.0, backing_iops: 1.0, backing_busy: 0.1 };
+    const WITHOUT: Without = Without {
+        latency: 20e-3,
+        p99: 20e-3,
+        iops: 1.0,
+        backing_iops: 1.0,
+        backing_busy: 0.1,
+        longest_pause: None,
+    };
 
     fn best(offers: &[Offer], worth: f64) -> (u64, String) {
         let advice = advise(offers, &WITHOUT, 5.0, worth).expect("offers");

@@ -1,7 +1,7 @@
 //! One SSD that might be bought, or none, and what a simulation says it would do.
 
 use larder_daemon::units::HumanSize;
-use larder_sim::tenants::TenantsResult;
+use larder_sim::tenants::{Pause, TenantsResult};
 use serde::Serialize;
 
 use super::endurance::Endurance;
@@ -86,6 +86,8 @@ pub struct Without {
     pub backing_iops: f64,
     /// The share of the backing's capacity that is used, 0 to 1; of the busiest, where there are several.
     pub backing_busy: f64,
+    /// The longest time without a request.
+    pub longest_pause: Option<Pause>,
 }
 
 impl Without {
@@ -97,6 +99,7 @@ impl Without {
             iops: result.total.iops,
             backing_iops: backing_iops(result),
             backing_busy: busy(result, false).unwrap_or(0.0),
+            longest_pause: result.longest_pause,
         }
     }
 }

@@ -7,6 +7,7 @@ mod grid;
 mod json;
 mod like;
 mod options;
+mod pause;
 mod plot;
 mod promises;
 mod report;
@@ -33,6 +34,7 @@ use like::Like;
 pub use options::{
     Arrivals, Asked, DEFAULT_ALLOCATOR, Division, Machine, OF_LIKE, TENANTS, of_a_run, where_it_fits,
 };
+pub use pause::told as pause_told;
 pub use report::busy;
 pub use runs::{Job, all as run_all, in_hindsight};
 pub use scenario::read as read_scenarios;

@@ -33,6 +33,35 @@ fn a_run_without_requests_is_refused() {
     assert!(told.contains("no read or write comes before the run ends"), "{told}");
 }
 
+/// As blktrace writes it now and then: one request at the end has a time of its own.
+#[test]
+fn a_time_that_is_decades_late_is_told() {
+    let lab = Lab::new();
+    let line = |at: u64, time: u64| format!("{time},a,0,Read,{},4096,0\n", at % 70 * 4096);
+    let good: String = (0..2000).map(|at| line(at, at * 10_000_000)).collect();
+    fs::write(lab.path("late.csv"), good + &line(1, 12_668_748_890_000_000)).expect("written");
+    let output = larder(&lab, &["plan", "late.csv", "--size", "1MiB", "--json"]);
+    let found = json(output);
+    let pause = &found["without_ssd"]["longest_pause"];
+    assert_eq!(number(pause, "from_seconds"), 1999.0);
+    let told = "No request comes for 14662d 21h, from 33m 19s after the start on";
+    assert!(found["reason"].as_str().is_some_and(|reason| reason.contains(told)), "{found}");
+    let table = stdout(larder(
+        &lab,
+        &["simulate", "--tenant", "a=late.csv", "--cache", "1MiB", "--allocator", "scave,centaur"],
+    ));
+    assert!(table.contains(told), "{table}");
+    let info = stdout(larder(&lab, &["trace", "info", "late.csv"]));
+    assert!(
+        info.contains("\n  pause          14662d 21h without a request, 33m 19s after the first one\n"),
+        "{info}"
+    );
+    let cut = larder(&lab, &["trace", "cut", "late.csv", "--to", "34m", "--out", "good.csv"]);
+    assert!(cut.status.success(), "{cut:?}");
+    let info = stdout(larder(&lab, &["trace", "info", "good.csv"]));
+    assert!(!info.contains("pause"), "{info}");
+}
+
 fn json(output: Output) -> Value {
     serde_json::from_str(&stdout(output)).expect("JSON")
 }

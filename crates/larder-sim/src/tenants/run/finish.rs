@@ -37,6 +37,7 @@ impl<S: Source> Run<'_, S> {
             block_bytes: self.block.bytes(),
             epoch_seconds: self.profile.epoch_seconds,
             seconds: end as f64 / 1e9,
+            longest_pause: self.idle.longest,
             total: conclude(total, "total", &reads, &writes, hits, end),
             tenants,
             decisions: self.rows,

@@ -38,7 +38,7 @@ impl<S: Source> Run<'_, S> {
             }
         }
         if let (Population::Batched { seconds }, true) = (self.profile.population, self.is_somebody_left()) {
-            self.events.push(Reverse((self.now + ns(seconds).max(1), Event::Mover)));
+            self.events.push(Reverse((self.next_turn(ns(seconds).max(1)), Event::Mover)));
         }
     }
 

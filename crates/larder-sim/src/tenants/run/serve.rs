@@ -30,6 +30,7 @@ impl<S: Source> Run<'_, S> {
             RequestKind::Discard => (Action::Discard, BlockOp::Discard),
             RequestKind::Flush => return Ok(self.now),
         };
+        self.idle.request(self.now);
         self.cut(tenant, request)?;
         self.monitor(tenant, op, request);
         let (kind, may) = match action {

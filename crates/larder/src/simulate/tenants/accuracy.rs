@@ -97,6 +97,7 @@ mod tests {
             block_bytes: 1,
             epoch_seconds: 1.0,
             seconds: 1.0,
+            longest_pause: None,
             total: larder_sim::tenants::TenantResult::default(),
             tenants: Vec::new(),
             decisions,

@@ -6,7 +6,7 @@ use larder_sim::tenants::{DecisionRow, TenantResult, TenantsResult};
 use super::accuracy::Accuracy;
 use super::found::{Found, Group, bytes};
 use super::grid::{marked, table};
-use super::promises;
+use super::{pause, promises};
 use crate::number::{compact, percent, time};
 
 /// More lines than these are for JSON, unless they are asked for.
@@ -41,6 +41,7 @@ fn section(found: &Found<'_>, reasons: bool, width: u16) -> String {
     }
     text += &promises::render(found, width);
     text += &failures(found);
+    text += &pauses(found);
     let more = if lines > LINES_MAX && !reasons {
         "; --json has the tenants and the decisions, --reasons prints the last of them"
     } else {
@@ -341,6 +342,12 @@ fn shortened(reason: &str) -> String {
         return reason.to_owned();
     }
     reason.chars().take(REASON_MAX - 2).collect::<String>().trim_end().to_owned() + " …"
+}
+
+/// The first run speaks for all: they have the same requests.
+fn pauses(found: &Found<'_>) -> String {
+    let told = found.runs().next().and_then(|run| pause::told(run.longest_pause, run.seconds));
+    told.map_or_else(String::new, |told| format!("\n{told}\n"))
 }
 
 fn failures(found: &Found<'_>) -> String {

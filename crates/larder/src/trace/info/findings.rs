@@ -63,12 +63,18 @@ struct Times {
     span: Option<(u64, u64)>,
     last: u64,
     out_of_order: u64,
+    /// The longest time without a request: when it begins, and its length.
+    longest_pause: Option<(u64, u64)>,
 }
 
 impl Times {
     fn add(&mut self, time_ns: u64) {
         let (first, last) = self.span.unwrap_or((time_ns, time_ns));
         self.span = Some((first.min(time_ns), last.max(time_ns)));
+        let pause = time_ns.saturating_sub(last);
+        if pause > self.longest_pause.map_or(0, |(_, longest)| longest) {
+            self.longest_pause = Some((last, pause));
+        }
         self.out_of_order += u64::from(time_ns < self.last);
         self.last = time_ns;
     }
@@ -209,6 +215,11 @@ pub struct TimeFindings {
     pub iops_mean: Option<f64>,
     /// Requests that are earlier than the one before them.
     pub out_of_order: u64,
+    /// When the longest time without a request begins, and its length, in nanoseconds.
+    #[serde(skip)]
+    pub longest_pause_ns: Option<(u64, u64)>,
+    pub longest_pause_from_seconds: Option<f64>,
+    pub longest_pause_seconds: Option<f64>,
 }
 
 impl TimeFindings {
@@ -222,6 +233,9 @@ impl TimeFindings {
             duration_seconds,
             iops_mean: (duration_seconds > 0.0).then(|| requests as f64 / duration_seconds),
             out_of_order: times.out_of_order,
+            longest_pause_ns: times.longest_pause,
+            longest_pause_from_seconds: times.longest_pause.map(|pause| seconds(pause.0)),
+            longest_pause_seconds: times.longest_pause.map(|pause| seconds(pause.1)),
         }
     }
 }

@@ -44,6 +44,7 @@ fn lines(findings: &Findings) -> Vec<(&'static str, String)> {
         ("request sizes", sizes(findings)),
         ("time", time(times)),
     ];
+    lines.extend(pause(times).map(|pause| ("pause", pause)));
     if times.out_of_order > 0 {
         let requests = counted(times.out_of_order, "request is", "requests are");
         lines.push(("order", format!("{requests} earlier than the one before")));
@@ -124,12 +125,23 @@ fn sizes(findings: &Findings) -> String {
 
 fn time(times: &TimeFindings) -> String {
     let Some((first, last)) = times.span_ns else { return "-".to_owned() };
-    let length = match last - first {
-        ns @ ..MINUTE_NS => format!("{} s", text::seconds(ns)),
-        ns => HumanDuration(Duration::from_nanos(ns)).to_string(),
-    };
+    let length = length(last - first);
     let rate = times.iops_mean.map_or(String::new(), |rate| format!(", {rate:.1} requests/s"));
     format!("{length}, from {} s to {} s{rate}", text::seconds(first), text::seconds(last))
+}
+
+fn length(ns: u64) -> String {
+    match ns {
+        ..MINUTE_NS => format!("{} s", text::seconds(ns)),
+        _ => HumanDuration(Duration::from_nanos(ns)).to_string(),
+    }
+}
+
+/// The longest time without a request, where it is minutes and more than all the rest: a time may be wrong.
+fn pause(times: &TimeFindings) -> Option<String> {
+    let ((first, last), (from, pause)) = (times.span_ns?, times.longest_pause_ns?);
+    let told = format!("{} without a request, {} after the first one", length(pause), length(from - first));
+    (pause >= MINUTE_NS && pause > (last - first) / 2).then_some(told)
 }
 
 fn volumes(volumes: &[VolumeFindings], tenants: &[TenantFindings]) -> String {

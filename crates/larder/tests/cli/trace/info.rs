@@ -104,7 +104,8 @@ fn json_has_all_and_fixed_keys() {
         "write_footprint_bytes": 8192, "re_reference_share": 2.0 / 6.0,
         "request_bytes": {"min": 1536, "mean": 22016.0 / 5.0, "p50": 4096, "p99": 8192, "max": 8192},
         "first_time_seconds": 12816637200.0, "last_time_seconds": 12816637203.0, "duration_seconds": 3.0,
-        "iops_mean": 5.0 / 3.0, "out_of_order": 0, "end_offset": 1050112, "volumes": volumes, "tenants": tenants,
+        "iops_mean": 5.0 / 3.0, "out_of_order": 0,
+        "longest_pause_from_seconds": 12816637200.0, "longest_pause_seconds": 1.0, "end_offset": 1050112, "volumes": volumes, "tenants": tenants,
     });
     let expected = traffic(whole, [5, 3, 2, 0, 0, 16384, 5632, 0, 4, 2, 4, 2, 2]);
     assert_eq!(Bench::with_traces().info("msr.csv"), expected);
