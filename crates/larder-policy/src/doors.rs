@@ -159,7 +159,7 @@ impl Doors {
     /// It has ended, after so many nanoseconds if it ended well.
     pub fn ended(&mut self, tenant: usize, by_ssd: bool, bytes: u64, ahead: u16, took_ns: Option<u64>) {
         let now_ns = self.now_ns;
-        self.line(tenant, by_ssd).leave(stripes(bytes), ahead.into(), took_ns, now_ns);
+        self.line(tenant, by_ssd).leave(bytes, ahead.into(), took_ns, now_ns);
     }
 
     /// It is so late, in nanoseconds since any moment.

@@ -5,7 +5,8 @@
 //! [`STRIPE_BYTES`] of them counts.
 //!
 //! A device that serves many at a time is seldom seen at its limit, and what leaves it tells nothing then. So it is also remembered behind how much nothing had to wait. A line of twice that is
-//! taken not to wait either, and so tried: a disk array shows within some milliseconds what it can, and a single disk that it can do one thing at a time.
+//! taken not to wait either, and so tried: a disk array shows within some milliseconds what it can, and a single disk that it can do one thing at a time. Whether
+//! a write waited is told by the least that one of its size took.
 
 /// What a device takes at a time.
 const STRIPE_BYTES: u64 = 64 << 10;
@@ -22,8 +23,14 @@ const UNQUEUED: f64 = 8.0;
 /// Nothing waits in a line so many times as long as the longest in which that was seen: until it is seen otherwise.
 const TRIED: f64 = 2.0;
 
-/// What took less than so many times the least did not wait.
+/// What took less than so many times the least of its size did not wait.
 const AT_ONCE: u64 = 2;
+
+/// Nor did what took less than so many nanoseconds, as far as anybody goes another way for it.
+const SOON_NS: u64 = 1_000_000;
+
+/// Sizes of writes that are told apart, each up to twice the one before, the last up to a stripe: on a device that serves many at a time a large one takes several times as long by itself.
+const SIZES: usize = 6;
 
 /// One that did not wait where others of its line do was lucky: so many make a line longer by as much as was seen.
 const LUCK: f64 = 4.0;
@@ -41,8 +48,8 @@ pub(super) struct Line {
     waited: bool,
     /// Stripes per nanosecond that leave where writes wait; 0 as long as nothing has left.
     rate: f64,
-    /// The least that a write took.
-    least_ns: u64,
+    /// The least that a write of each size took.
+    least_ns: [u64; SIZES],
     /// Behind so many stripes nothing had to wait.
     unqueued: f64,
     /// That was seen, or otherwise.
@@ -58,7 +65,7 @@ impl Default for Line {
             last_ns: 0,
             waited: false,
             rate: 0.0,
-            least_ns: u64::MAX,
+            least_ns: [u64::MAX; SIZES],
             unqueued: UNQUEUED,
             learned: false,
         }
@@ -68,6 +75,12 @@ impl Default for Line {
 /// Of a write of so many bytes.
 pub(super) fn stripes(bytes: u64) -> u64 {
     bytes.div_ceil(STRIPE_BYTES)
+}
+
+/// Which of the sizes a write of so many bytes has.
+fn size(bytes: u64) -> usize {
+    let halves = (STRIPE_BYTES / bytes.max(1)).checked_ilog2().unwrap_or(0) as usize;
+    (SIZES - 1).saturating_sub(halves)
 }
 
 impl Line {
@@ -80,26 +93,28 @@ impl Line {
         ahead
     }
 
-    /// One ends now, behind so many stripes and after so long, or fails.
+    /// One of so many bytes ends now, behind so many stripes and after so long, or fails.
     #[inline]
-    pub(super) fn leave(&mut self, stripes: u64, ahead: u64, took_ns: Option<u64>, now_ns: u64) {
+    pub(super) fn leave(&mut self, bytes: u64, ahead: u64, took_ns: Option<u64>, now_ns: u64) {
         self.look(now_ns);
+        let stripes = stripes(bytes);
         self.stripes = self.stripes.saturating_sub(stripes);
         if let Some(took_ns) = took_ns.map(|took_ns| took_ns.max(1)) {
-            // A large one takes longer by itself, and the first one tells nothing of how long others take.
-            if stripes == 1 && self.least_ns < u64::MAX {
-                self.learn(ahead as f64, took_ns);
+            let least_ns = &mut self.least_ns[size(bytes)];
+            let before_ns = std::mem::replace(least_ns, took_ns.min(*least_ns));
+            // One of several stripes takes longer by itself, and the first one of a size tells nothing of how long others take.
+            if stripes == 1 && before_ns < u64::MAX {
+                self.learn(ahead as f64, took_ns, before_ns);
             }
             self.left += stripes;
             self.last_ns = now_ns;
-            self.least_ns = self.least_ns.min(took_ns);
         }
     }
 
     #[inline]
-    fn learn(&mut self, ahead: f64, took_ns: u64) {
+    fn learn(&mut self, ahead: f64, took_ns: u64, least_ns: u64) {
         self.learned = true;
-        if took_ns < self.least_ns.saturating_mul(AT_ONCE) {
+        if took_ns < least_ns.saturating_mul(AT_ONCE).max(SOON_NS) {
             self.unqueued += (ahead - self.unqueued).max(0.0) / LUCK;
             return;
         }
@@ -159,7 +174,8 @@ impl Line {
     #[inline]
     fn behind_ns(&self) -> u64 {
         if self.rate > 0.0 {
-            ((self.stripes as f64 / self.rate) as u64).saturating_sub(self.least_ns)
+            let least_ns = self.least_ns.iter().min().copied().unwrap_or(0);
+            ((self.stripes as f64 / self.rate) as u64).saturating_sub(least_ns)
         } else {
             0
         }
@@ -187,7 +203,7 @@ mod tests {
             while ahead.len() > 0 {
                 self.now += self.each * MS;
                 for ahead in ahead.by_ref().take(8) {
-                    self.line.leave(1, ahead, Some(self.now - began), self.now);
+                    self.line.leave(STRIPE_BYTES, ahead, Some(self.now - began), self.now);
                 }
             }
             // Some time later.
@@ -237,10 +253,10 @@ mod tests {
         (0..100).for_each(|_| device.burst(1));
         assert_eq!(device.line.rate, before);
         device.line.enter(3, device.now);
-        device.line.leave(3, 0, None, device.now);
+        device.line.leave(3 * STRIPE_BYTES, 0, None, device.now);
         assert_eq!(device.line.stripes, 0);
         // Of a line that was there before it is not known how long it is.
-        device.line.leave(5, 0, Some(MS), device.now);
+        device.line.leave(5 * STRIPE_BYTES, 0, Some(MS), device.now);
         assert_eq!(device.line.stripes, 0);
     }
 
@@ -259,7 +275,7 @@ mod tests {
                 for (at, ahead) in ahead.iter().enumerate() {
                     let took = (1 + at as u64 / parallel) * 2 * MS;
                     now = began + took;
-                    line.leave(1, *ahead, Some(took), now);
+                    line.leave(STRIPE_BYTES, *ahead, Some(took), now);
                 }
                 now += 1000 * MS;
                 tried.push(ahead.len());
@@ -284,7 +300,7 @@ mod tests {
                 device.now += device.each * MS;
                 let (began, ahead) = waiting.pop_front().expect("one");
                 let took = if lucky && turn % 40 == 0 { device.each * MS } else { device.now - began };
-                device.line.leave(1, ahead, Some(took), device.now);
+                device.line.leave(STRIPE_BYTES, ahead, Some(took), device.now);
                 waiting.push_back((device.now, device.line.enter(1, device.now)));
             }
             let waits = device.line.wait_ns() / MS;
@@ -299,12 +315,57 @@ mod tests {
     #[test]
     fn a_large_write_that_takes_its_time_has_not_waited() {
         let mut line = Line::default();
-        line.leave(1, 0, Some(MS), MS);
+        line.leave(STRIPE_BYTES, 0, Some(MS), MS);
         for took_ms in [2, 40] {
             let ahead = line.enter(16, 0);
-            line.leave(16, ahead, Some(took_ms * MS), took_ms * MS);
+            line.leave(16 * STRIPE_BYTES, ahead, Some(took_ms * MS), took_ms * MS);
         }
         assert_eq!(line.unqueued, UNQUEUED);
+    }
+
+    /// An SSD that takes 0.1 ms for a write of 4 KiB, and 1.4 ms for one of 64 KiB, whatever else is under way: a few of both at once wait for nothing.
+    #[test]
+    fn a_write_of_another_size_takes_its_own_time() {
+        let mut line = Line::default();
+        let mut now = 0;
+        for _ in 0..50 {
+            let began = now;
+            let ahead = [0; 6].map(|_| line.enter(1, began));
+            for (at, ahead) in ahead.into_iter().enumerate() {
+                let (bytes, took) = if at < 3 { (4096, MS / 10) } else { (STRIPE_BYTES, 14 * MS / 10) };
+                now = began + took;
+                line.leave(bytes, ahead, Some(took), now);
+            }
+            now += 50 * MS;
+        }
+        line.enter(6, now);
+        assert_eq!((line.unqueued, line.wait_ns()), (UNQUEUED, 0));
+    }
+
+    /// A burst that is over within the millisecond that makes nobody go another way.
+    #[test]
+    fn what_is_over_soon_has_not_waited() {
+        let mut line = Line::default();
+        let mut now = 0;
+        for _ in 0..50 {
+            let began = now;
+            let ahead: Vec<_> = (0..20).map(|_| line.enter(1, began)).collect();
+            for (at, ahead) in (1..).zip(ahead) {
+                now = began + at * MS / 25;
+                line.leave(4096, ahead, Some(at * MS / 25), now);
+            }
+            now += 50 * MS;
+        }
+        line.enter(30, now);
+        assert_eq!(line.wait_ns(), 0);
+    }
+
+    #[test]
+    fn sizes_are_told_apart_by_powers_of_two() {
+        assert_eq!(
+            [0, 1, 512, 2048, 2049, 4096, 8192, 32_768, 32_769, 65_536, 1 << 30].map(size),
+            [0, 0, 0, 0, 1, 1, 2, 4, 5, 5, 5]
+        );
     }
 
     #[test]
