@@ -155,6 +155,8 @@ pub struct ControlLoop {
     early: Vec<f64>,
     /// When the tenants' rates are looked at next, and prices found.
     look: f64,
+    /// What came since prices were found, or changed, may change them.
+    unpriced: bool,
     epoch: u64,
 }
 
@@ -196,6 +198,7 @@ impl ControlLoop {
             epoch_end,
             early,
             look,
+            unpriced: true,
             epoch: 0,
         }
     }
@@ -370,7 +373,11 @@ impl ControlLoop {
         // A decision may come soon after a look, and where epochs are short not every look finds prices.
         let looks = gate.since_priced(now) / (self.config.epoch_seconds / LOOKS);
         let (cache_blocks, fade) = (self.config.cache_blocks, FADE.powf(looks));
-        gate.price(now, may, Room { cache_blocks, free }, fade, &writes);
+        // Where nobody asked for anything prices stay.
+        match std::mem::take(&mut self.unpriced) {
+            true => gate.price(now, may, Room { cache_blocks, free }, fade, &writes),
+            false => gate.wait(now, may.period, fade, &writes),
+        }
     }
 
     /// Blocks that may be written to the SSD at `now`, for those who write many at once.
@@ -425,6 +432,10 @@ impl ControlLoop {
         if let Some(pace) = &mut self.pace {
             pace.turn(self.epoch_end);
         }
+        self.observers.iter_mut().for_each(|it| it.pass_over(epochs * self.config.epoch_seconds));
+        if let Some(gate) = &mut self.gate {
+            gate.pass_over(self.epoch_end, self.pace.as_ref().map(Pace::period_seconds));
+        }
         true
     }
 
@@ -448,9 +459,7 @@ impl ControlLoop {
             pace.turn(now);
         }
         if now >= self.rates_seconds() {
-            // Where nobody asked for anything prices stay, until a decision.
-            let is_idle = self.observers.iter().all(Observer::is_idle);
-            self.look_at_rates(now, held_blocks.filter(|_| !is_idle));
+            self.look_at_rates(now, held_blocks);
         }
         for &at in changed {
             if let Some(observer) = self.observers.get_mut(at) {
@@ -468,12 +477,12 @@ impl ControlLoop {
     }
 
     fn look_at_rates(&mut self, now: f64, held_blocks: Option<u64>) {
+        self.unpriced |= !self.observers.iter().all(Observer::is_idle);
         if let Some(held_blocks) = held_blocks.filter(|_| self.finds_prices(now)) {
             self.price(now, held_blocks);
         }
         self.look = now + self.config.epoch_seconds / LOOKS;
-        let observed = self.observers.iter_mut().zip(&self.positions);
-        observed.filter(|(_, it)| it.present).for_each(|(observer, _)| observer.looked(now));
+        self.observers.iter_mut().for_each(|observer| observer.looked(now));
     }
 
     /// Decide for all tenants that are there. `usages` tells by tenant how it uses its cache.
@@ -525,6 +534,7 @@ impl ControlLoop {
         }
         if self.profile.learns_quickly {
             let held_blocks = usages.iter().map(|usage| u64::from(usage.resident_blocks)).sum();
+            self.unpriced = true;
             self.look_at_rates(now, Some(held_blocks));
         }
         decided.map(|()| &self.positions[..])

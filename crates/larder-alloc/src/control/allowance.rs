@@ -125,6 +125,7 @@ impl ControlLoop {
             None => Pace::from(budget, block_bytes, now),
         });
         self.heard = Heard::default();
+        self.unpriced = true;
         self.observe_what_is_needed(now);
     }
 

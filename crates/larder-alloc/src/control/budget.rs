@@ -117,6 +117,10 @@ impl Pace {
         }
     }
 
+    pub(super) fn period_seconds(&self) -> f64 {
+        self.period
+    }
+
     /// When the period ends.
     pub(super) fn period_end(&self) -> f64 {
         self.began + self.period

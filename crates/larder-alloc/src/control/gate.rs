@@ -261,11 +261,7 @@ impl Gate {
     ) {
         let Writes { rate, lasting, period } = may;
         let since = now - self.priced;
-        for (ledger, _) in self.ledgers.iter_mut().zip(writes).filter(|(_, write)| write.is_some()) {
-            ledger.set_price(self.price);
-            ledger.remember_until(now, period);
-            ledger.count_until(now);
-        }
+        self.count_until(now, period, writes);
         let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
         let worth = FORESIGHT * affordable(there.map(|(ledger, _)| ledger.demand()), lasting, period);
         // By then all that the cache holds has been written over.
@@ -291,6 +287,33 @@ impl Gate {
                 doors.open(at, terms);
             }
         }
+    }
+
+    /// Time has gone by in which nobody asked for anything: prices stay.
+    pub(super) fn wait(&mut self, now: f64, period: f64, fade: f64, writes: &[Option<WritePolicy>]) {
+        self.count_until(now, period, writes);
+        self.there(writes).for_each(|ledger| ledger.fade(fade));
+        self.priced = now;
+    }
+
+    /// The same for long at once, in periods of a budget if there is one.
+    pub(super) fn pass_over(&mut self, now: f64, period: Option<f64>) {
+        self.ledgers.iter_mut().for_each(|ledger| ledger.pass_over(now, period));
+        self.priced = now;
+    }
+
+    fn there(&mut self, writes: &[Option<WritePolicy>]) -> impl Iterator<Item = &mut Ledger> {
+        let there = self.ledgers.iter_mut().zip(writes).filter(|(_, write)| write.is_some());
+        there.map(|(ledger, _)| ledger)
+    }
+
+    fn count_until(&mut self, now: f64, period: f64, writes: &[Option<WritePolicy>]) {
+        let price = self.price;
+        self.there(writes).for_each(|ledger| {
+            ledger.set_price(price);
+            ledger.remember_until(now, period);
+            ledger.count_until(now);
+        });
     }
 
     /// What enters within this limit, of what is offered, if blocks stay so long.

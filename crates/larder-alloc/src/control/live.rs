@@ -49,6 +49,7 @@ impl ControlLoop {
                 self.positions[tenant].decision.mode.write = mode.write;
             }
             *known = wanted;
+            self.unpriced = true;
             self.observe_what_is_needed(now);
         }
     }
@@ -79,6 +80,7 @@ impl ControlLoop {
     /// What is offered is priced anew, if at all.
     fn renew_gate(&mut self, now: f64) {
         let gate = gate(&self.config, &self.profile, self.tenants.len(), now);
+        self.unpriced = true;
         self.gate = if self.granting { gate.map(Gate::without_doors) } else { gate };
         for at in 0..self.tenants.len() {
             if let Some(gate) = &mut self.gate {

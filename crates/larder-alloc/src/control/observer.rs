@@ -138,6 +138,13 @@ impl Observer {
         self.since_look >= RATE_MIN && most.is_some_and(|most| self.since_look as f64 > most)
     }
 
+    /// So many seconds go by in which nothing comes: they do not count.
+    pub(super) fn pass_over(&mut self, seconds: f64) {
+        self.began += seconds;
+        self.decided += seconds;
+        self.looked += seconds;
+    }
+
     /// No request has come since the last look.
     pub(super) fn is_idle(&self) -> bool {
         self.since_look == 0
@@ -156,10 +163,10 @@ impl Observer {
         }
         if op != Op::Populate {
             self.idle_epochs = 0;
+            self.since_look += 1;
         }
         // A request has far fewer blocks.
         let blocks = (keys.end - keys.start) as u32;
-        self.since_look += 1;
         self.gathered.push(BlockRequest { op, blocks, first: keys.start });
         self.gathered.len() >= TOGETHER
     }

@@ -252,10 +252,17 @@ fn a_decision_is_a_look_and_the_look_that_is_due_with_it_is_left_to_it() {
     }
     assert_eq!(decisions, [2.0, 4.0, 8.0, 16.0, 32.0]);
     assert_eq!(looks, [6.0, 10.0, 12.0, 14.0, 18.0, 20.0, 22.0, 24.0, 26.0, 28.0, 30.0]);
-    // Where nothing came there is nothing to price.
-    let now = control.due_seconds();
-    control.look(now, &[], Some(0));
-    assert!(control.finds_prices(now) && control.due_seconds() > now);
+    // Where nothing came, or only a mover, there is nothing to price.
+    let mut look = |op: Option<Op>| {
+        op.into_iter().for_each(|op| _ = control.observe(0, op, 0..1));
+        let now = control.due_seconds();
+        control.look_at_rates(now, None);
+        let unpriced = control.unpriced;
+        control.look_at_rates(now, Some(0));
+        assert!(!control.unpriced && control.due_seconds() > now);
+        unpriced
+    };
+    assert_eq!([Some(Op::Populate), None, Some(Op::Read), None].map(&mut look), [false, false, true, false]);
 }
 
 #[test]
@@ -453,6 +460,9 @@ fn epochs_in_which_nobody_asks_are_passed_over() {
     let view = control.budget_view(1e9).expect("a budget");
     assert_eq!((view.written_bytes, view.rest_seconds), (0.0, 250.0));
     control.decide(1e9, &[]).expect("decides");
+    // What was passed over is no time in which little was asked for.
+    let seconds = control.positions()[0].findings.as_ref().map(|findings| findings.seconds);
+    assert!(seconds.is_some_and(|seconds| seconds < 200.0), "{seconds:?}");
     assert!(!control.pass_over(1e9 + 50.0));
     assert_eq!((control.epoch(), quotas(&control)), (10_000_000, vec![BLOCKS]));
 }

@@ -100,15 +100,22 @@ impl Line {
         let stripes = stripes(bytes);
         self.stripes = self.stripes.saturating_sub(stripes);
         if let Some(took_ns) = took_ns.map(|took_ns| took_ns.max(1)) {
-            let least_ns = &mut self.least_ns[size(bytes)];
-            let before_ns = std::mem::replace(least_ns, took_ns.min(*least_ns));
-            // One of several stripes takes longer by itself, and the first one of a size tells nothing of how long others take.
-            if stripes == 1 && before_ns < u64::MAX {
-                self.learn(ahead as f64, took_ns, before_ns);
+            // One of several stripes takes longer by itself, and the first one tells nothing of how long others take.
+            if let Some(least_ns) = self.least_of(size(bytes)).filter(|_| stripes == 1) {
+                self.learn(ahead as f64, took_ns, least_ns);
             }
+            let least_ns = &mut self.least_ns[size(bytes)];
+            *least_ns = took_ns.min(*least_ns);
             self.left += stripes;
             self.last_ns = now_ns;
         }
+    }
+
+    /// The least that one of this size can be taken to take: no more than a larger one did, nor than a smaller one did as many times as it is larger. Some sizes may never come alone.
+    #[inline]
+    fn least_of(&self, size: usize) -> Option<u64> {
+        let known = self.least_ns.iter().enumerate().filter(|(_, least_ns)| **least_ns < u64::MAX);
+        known.map(|(of, &least_ns)| least_ns.saturating_mul(1 << size.saturating_sub(of))).min()
     }
 
     #[inline]
@@ -358,6 +365,24 @@ mod tests {
         }
         line.enter(30, now);
         assert_eq!(line.wait_ns(), 0);
+    }
+
+    /// A disk that serves one at a time, where large writes come behind many small ones alone.
+    #[test]
+    fn a_size_that_always_waits_is_known_to() {
+        let mut device = Device { line: Line::default(), now: 0, each: 2 };
+        for _ in 0..50 {
+            let began = device.now;
+            let ahead: Vec<_> = (0..55).map(|_| device.line.enter(1, began)).collect();
+            for (at, ahead) in ahead.into_iter().enumerate() {
+                device.now += 2 * MS;
+                let bytes = if at < 50 { 4096 } else { STRIPE_BYTES };
+                device.line.leave(bytes, ahead, Some(device.now - began), device.now);
+            }
+            device.now += 1000 * MS;
+        }
+        assert!(device.line.unqueued < 16.0, "{}", device.line.unqueued);
+        assert!(device.wait_behind(100) > 150.0);
     }
 
     #[test]

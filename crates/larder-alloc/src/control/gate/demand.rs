@@ -42,6 +42,13 @@ impl Demand {
         self.blocks.iter_mut().for_each(|blocks| *blocks *= stays);
     }
 
+    /// The same for a long time in which nothing was offered, as many short ones would have it.
+    pub(super) fn pass_over(&mut self, seconds: f64, period: f64) {
+        let stays = (-seconds / period).exp();
+        self.seconds = self.seconds * stays + period * (1.0 - stays);
+        self.blocks.iter_mut().for_each(|blocks| *blocks *= stays);
+    }
+
     /// Less than a block is left of what was offered.
     pub(super) fn is_forgotten(&self) -> bool {
         self.blocks.iter().sum::<f64>() < 1.0
@@ -124,6 +131,20 @@ mod tests {
         assert!(of(&[&demand], 14.0) == 0.0 && of(&[&demand], 12.0) > 0.0);
         (0..48).for_each(|_| demand.pass(3600.0, DAY));
         assert!(of(&[&demand], 0.11) == 0.0 && of(&[&demand], 0.05) > 0.0);
+    }
+
+    #[test]
+    fn a_long_time_is_like_many_short_ones() {
+        let mut demand = Demand::default();
+        demand.offer(kind(1), 60_000);
+        demand.pass(60.0, DAY);
+        let mut at_once = demand.clone();
+        (0..2 * 24 * 60).for_each(|_| demand.pass(60.0, DAY));
+        at_once.pass_over(2.0 * DAY, DAY);
+        let near = |one: f64, other: f64| (one / other - 1.0).abs() < 0.01;
+        assert!(near(at_once.seconds, demand.seconds), "{at_once:?}");
+        let blocks = |demand: &Demand| demand.blocks.iter().sum::<f64>();
+        assert!(near(blocks(&at_once), blocks(&demand)));
     }
 
     #[test]

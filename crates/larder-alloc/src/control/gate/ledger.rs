@@ -341,6 +341,18 @@ impl Ledger {
         }
     }
 
+    /// Nothing came for long, up to now: rates have faded, and what was offered as well, by periods of a budget.
+    pub(super) fn pass_over(&mut self, now: f64, period: Option<f64>) {
+        if self.is_blank() {
+            return;
+        }
+        if let Some(period) = period {
+            self.demand.pass_over(now - self.counted.max(self.began), period);
+        }
+        self.count_until(now);
+        self.fade(0.0);
+    }
+
     /// All that was offered so far, and what each kind was found to be worth last.
     pub(super) fn demand(&self) -> (&Demand, &[f64; KINDS]) {
         (&self.demand, &self.worth)

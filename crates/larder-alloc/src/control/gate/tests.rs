@@ -333,3 +333,31 @@ fn doors_elsewhere_open_as_far() {
     assert!(entered > asked / 10 && entered < asked * 9 / 10, "{entered} of {asked}");
     assert!(different <= 5, "{different}");
 }
+
+/// What is known fades while nobody asks as if prices were found; after many periods hardly anything of what was offered is left.
+#[test]
+fn while_nobody_asks_prices_stay_and_what_is_known_fades() {
+    let day = Writes { rate: 25.0, lasting: 25.0, period: 86_400.0 };
+    let mut waits = gate(1);
+    for at in 0..100u64 {
+        let blocks = [1, 50][at as usize % 2];
+        request(&mut waits, 0, true, at * 100, blocks, at as f64 / 100.0);
+    }
+    waits.price(1.0, day, FULL, 0.5, &WB);
+    let (mut prices, terms) = (waits.clone(), waits.terms(0).cloned());
+    let known = |gate: &Gate| {
+        let ledger = &gate.ledgers[0];
+        Kind::all().map(|kind| (ledger.offered(kind), ledger.takes_place(kind))).collect::<Vec<_>>()
+    };
+    assert!(known(&waits).iter().any(|&(offered, _)| offered > 0.0));
+    for at in 2..20 {
+        waits.wait(f64::from(at), day.period, 0.5, &WB);
+        prices.price(f64::from(at), day, FULL, 0.5, &WB);
+    }
+    assert_eq!(known(&waits), known(&prices));
+    assert_eq!((waits.terms(0), waits.since_priced(19.0)), (terms.as_ref(), 0.0));
+    assert_ne!(prices.terms(0), terms.as_ref());
+    waits.pass_over(30.0 * 86_400.0, Some(86_400.0));
+    waits.forget(0, true, 30.0 * 86_400.0);
+    assert!(waits.ledgers[0].is_blank() && !prices.ledgers[0].is_blank());
+}

@@ -7,7 +7,7 @@ use super::super::result::Pause;
 use super::{Event, Run};
 use crate::Source;
 
-/// After so many epochs in which nothing came a decision says what the one before said: tenants are forgotten sooner.
+/// After so many epochs in which nothing came all that fades by epochs has faded: tenants are forgotten sooner.
 const IDLE_EPOCHS: f64 = 256.0;
 
 /// When something came last.
@@ -23,8 +23,9 @@ pub(super) struct Idle {
 
 impl Idle {
     pub(super) fn event(&mut self, event: Event, now: u64) {
+        // What was decided meanwhile may be written back before an event that was known earlier.
         if event != Event::Mover {
-            self.event_ns = now;
+            self.event_ns = self.event_ns.max(now);
         }
     }
 
@@ -59,5 +60,28 @@ impl<S: Source> Run<'_, S> {
             }
             _ => next,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_back_before_a_request_does_not_undo_it() {
+        let mut idle = Idle::default();
+        idle.event(Event::Request(0), 1000);
+        idle.event(Event::WriteBack(0, 0, 1), 10);
+        idle.event(Event::Mover, 2000);
+        assert_eq!(idle.event_ns, 1000);
+    }
+
+    #[test]
+    fn the_longest_pause_is_between_two_requests() {
+        let mut idle = Idle::default();
+        [5, 5].into_iter().for_each(|now| idle.request(now * 1_000_000_000));
+        assert_eq!(idle.longest, None);
+        [7, 17, 20].into_iter().for_each(|now| idle.request(now * 1_000_000_000));
+        assert_eq!(idle.longest, Some(Pause { from_seconds: 7.0, seconds: 10.0 }));
     }
 }

@@ -63,7 +63,7 @@ struct Times {
     span: Option<(u64, u64)>,
     last: u64,
     out_of_order: u64,
-    /// The longest time without a request: when it begins, and its length.
+    /// The longest time without a request in the order of the trace: when it begins, and its length.
     longest_pause: Option<(u64, u64)>,
 }
 
