@@ -419,7 +419,7 @@ impl ControlLoop {
         }
     }
 
-    /// Nobody has asked for anything for long, nor will before `until`: epochs that end before the last one then are over without a decision, which would be what the last one was. False where there is none.
+    /// Nobody has asked for anything for long, nor will before `until`: epochs that end before the last one then are over without a decision, and count for nothing in what is measured. False where there is none.
     pub fn pass_over(&mut self, until: f64) -> bool {
         let epochs = ((until - self.epoch_end) / self.config.epoch_seconds).floor();
         if epochs.is_nan() || epochs < 1.0 {
