@@ -11,7 +11,7 @@
 
 use super::ServedBy;
 use crate::{Latencies, Timed, WritePolicy};
-use admitted::{Admitted, Limit, Offered, admit};
+use admitted::{Limit, Offered, admit};
 use demand::affordable;
 use larder_policy::doors::{Doors, Gains, KINDS, Kind, SHAPES, Terms};
 use ledger::{Ledger, Price, Spans};
@@ -270,13 +270,12 @@ impl Gate {
         // What is free lasts until prices are found again. Where writes are limited it has its price all the same.
         let seconds = since.max(self.unit);
         let free = if rate.is_finite() { 0.0 } else { room.free as f64 / seconds };
-        let tried = PARTS.map(|part| {
-            let limit = Limit { writes: rate, places: places * part + free, worth };
-            (limit, Spans { stay: written_over(rate.min(places * part)), youth })
-        });
-        let saves = tried.map(|(limit, spans)| self.try_out(limit, spans, writes).saves);
+        let limits = PARTS.map(|part| Limit { writes: rate, places: places * part + free, worth });
+        let stays = PARTS.map(|part| written_over(rate.min(places * part)));
+        let saves = self.try_out(&limits, stays, youth, writes);
         let best = (1..PARTS.len()).fold(0, |best, at| if saves[at] > saves[best] { at } else { best });
-        self.price = Some(self.settle_on(tried[best].0, tried[best].1, writes));
+        let spans = Spans { stay: stays[best], youth };
+        self.price = Some(self.settle_on(limits[best], spans, writes));
         self.priced = now;
         for (at, _) in writes.iter().enumerate().filter(|(_, write)| write.is_some()) {
             let (Some(ledger), Some(terms)) = (self.ledgers.get_mut(at), self.terms.get(at)) else {
@@ -316,17 +315,26 @@ impl Gate {
         });
     }
 
-    /// What enters within this limit, of what is offered, if blocks stay so long.
-    fn try_out(&mut self, limit: Limit, spans: Spans, writes: &[Option<WritePolicy>]) -> Admitted {
-        let mut offers = Vec::new();
-        for (tenant, (ledger, write)) in self.ledgers.iter_mut().zip(writes).enumerate() {
-            if let Some(write) = write.filter(|_| !ledger.is_idle()) {
-                ledger.value_offered(spans, write, &self.nominal);
-                let offered = Kind::all().filter(|&kind| ledger.offered(kind) > 0.0);
-                offers.extend(offered.map(|kind| offer(ledger, tenant, kind)));
+    /// Seconds saved per second by what enters within each of these limits, of what is offered, if blocks then stay so long.
+    fn try_out<const N: usize>(
+        &self,
+        limits: &[Limit; N],
+        stays: [f64; N],
+        youth: f64,
+        writes: &[Option<WritePolicy>],
+    ) -> [f64; N] {
+        let mut offers: [Vec<Offered>; N] = std::array::from_fn(|_| Vec::new());
+        for (tenant, (ledger, write)) in self.ledgers.iter().zip(writes).enumerate() {
+            let Some(write) = write.filter(|_| !ledger.is_idle()) else { continue };
+            for (kind, worths) in ledger.worths_offered(stays, youth, write, &self.nominal) {
+                let offer = offer(ledger, tenant, kind);
+                for (offers, worth) in offers.iter_mut().zip(worths) {
+                    offers.push(Offered { worth, ..offer });
+                }
             }
         }
-        admit(offers, limit)
+        let mut limits = limits.iter();
+        offers.map(|offers| limits.next().map_or(0.0, |&limit| admit(offers, limit).saves))
     }
 
     /// The same enters from now on, and of what is not offered now what is worth as much; the price of it. What is worth how much is remembered.

@@ -6,6 +6,14 @@ pub(super) const LEVELS: usize = 5;
 /// Blocks that a word knows, of which words there is one for each block of the cache.
 const IN_WORD: usize = 4;
 
+/// Words of a line, which is what memory reads at once: neighbouring blocks have theirs in one, so that a request of some of them waits for memory once.
+const IN_LINE: usize = 8;
+
+/// A line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Line([u64; IN_LINE]);
+
 /// Bits for each: what it is known by, and then two halves of a counter, for accesses before it aged and since.
 const BITS: usize = 16;
 
@@ -35,7 +43,7 @@ const BLOCKS_MIN: usize = 1 << 10;
 /// With each block that was not accessed since its counter aged a word of counters ages: by the time that as many blocks as the cache has were accessed all have, and no request waits for all of them.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
-    words: Vec<u64>,
+    lines: Vec<Line>,
     /// The word that ages next.
     hand: usize,
 }
@@ -43,26 +51,32 @@ pub(super) struct Seen {
 impl Seen {
     /// Counters that remember the last accesses to as many blocks as the cache has, up to twice as many.
     pub(super) fn new(cache_blocks: u32) -> Self {
-        Self { words: vec![0; (cache_blocks as usize).max(BLOCKS_MIN)], hand: 0 }
+        let words = (cache_blocks as usize).max(BLOCKS_MIN);
+        Self { lines: vec![Line::default(); words.div_ceil(IN_LINE)], hand: 0 }
     }
 
     /// A block will be accessed soon: its word is at hand then.
     #[inline]
     pub(super) fn expect(&self, key: u64) {
-        std::hint::black_box(self.words[self.place(spread(key))]);
+        let (line, word, _) = self.place(key);
+        std::hint::black_box(self.lines[line].0[word]);
     }
 
-    /// Which word a block is in, by the upper bits of its spread key: below the number of words.
+    /// Which line a block is in, by the upper bits of the spread key of its neighbourhood, and which word of it; and what it is known by there.
+    ///
+    /// Which word that of the first of the neighbours is differs from line to line: what is always at the begin of them would crowd one word of eight otherwise.
     #[inline]
-    fn place(&self, spread: u64) -> usize {
-        ((u128::from(spread) * self.words.len() as u128) >> 64) as usize
+    fn place(&self, key: u64) -> (usize, usize, u64) {
+        let spread = spread(key / IN_LINE as u64);
+        let line = (u128::from(spread) * self.lines.len() as u128) >> 64;
+        let word = key.wrapping_add(spread >> 16) as usize % IN_LINE;
+        (line as usize, word, spread >> 24 & 0xff)
     }
 
     /// A block is accessed: how often was it lately (one of the [`LEVELS`]), and was it written last?
     pub(super) fn see(&mut self, key: u64, write: bool) -> (usize, bool) {
-        let spread = spread(key);
-        let (at, tag) = (self.place(spread), spread >> 24 & 0xff);
-        let word = &mut self.words[at];
+        let (line, at, tag) = self.place(key);
+        let word = &mut self.lines[line].0[at];
         let known = |lane: &usize| {
             let one = *word >> (lane * BITS);
             one & COUNTER != 0 && one >> 8 & 0xff == tag
@@ -90,13 +104,13 @@ impl Seen {
 
     /// The next word's counters age.
     fn age(&mut self) {
-        let word = &mut self.words[self.hand];
+        let word = &mut self.lines[self.hand / IN_LINE].0[self.hand % IN_LINE];
         *word = *word & TAGS | (*word & YOUNG) << HALF;
-        self.hand = if self.hand + 1 < self.words.len() { self.hand + 1 } else { 0 };
+        self.hand = if self.hand + 1 < self.lines.len() * IN_LINE { self.hand + 1 } else { 0 };
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.words.capacity() * size_of::<u64>()
+        self.lines.capacity() * size_of::<Line>()
     }
 }
 
@@ -119,6 +133,9 @@ pub fn spread(key: u64) -> u64 {
 mod tests {
     use super::*;
 
+    /// A block whose word is not among the first, which age twice in the tests.
+    const KEY: u64 = 70;
+
     #[test]
     fn what_was_accessed_lately_is_known_and_what_was_long_ago_is_not() {
         let mut seen = Seen::new(4096);
@@ -132,22 +149,32 @@ mod tests {
     }
 
     #[test]
+    fn blocks_that_are_the_first_of_their_neighbours_do_not_crowd() {
+        let mut seen = Seen::new(4096);
+        let mut known = |keys: std::ops::Range<u64>| {
+            keys.filter(|&key| seen.see(key * IN_LINE as u64, false).0 > 0).count()
+        };
+        assert!(known(0..2000) < 2000 / 64);
+        assert!(known(0..2000) > 1990);
+    }
+
+    #[test]
     fn levels_double() {
         let mut seen = Seen::new(4096);
-        let levels: Vec<_> = (0..40).map(|_| seen.see(7, true).0).collect();
+        let levels: Vec<_> = (0..40).map(|_| seen.see(KEY, true).0).collect();
         let first = |level| levels.iter().position(|&one| one == level);
         assert_eq!([0, 1, 2, 3].map(first), [Some(0), Some(1), Some(2), Some(4)]);
         // One generation counts to 7, two count on.
         assert_eq!(levels[39], 3);
         (100..5100).for_each(|key| _ = seen.see(key, true));
-        let more = (0..10).map(|_| seen.see(7, true).0).max();
+        let more = (0..10).map(|_| seen.see(KEY, true).0).max();
         assert_eq!(more, Some(LEVELS - 1));
     }
 
     #[test]
     fn the_last_access_is_known_over_generations() {
         let mut seen = Seen::new(4096);
-        let mut see = |write| seen.see(7, write);
+        let mut see = |write| seen.see(KEY, write);
         assert_eq!(
             [see(true), see(false), see(false), see(true), see(false)].map(|it| it.1),
             [false, true, false, false, true]
@@ -155,7 +182,7 @@ mod tests {
         (0..100).for_each(|_| _ = see(false));
         assert!(!see(true).1 && see(true).1);
         (1 << 32..(1 << 32) + 4200).for_each(|key| _ = seen.see(key, false));
-        assert!(seen.see(7, false).1);
-        assert!(!seen.see(7, false).1);
+        assert!(seen.see(KEY, false).1);
+        assert!(!seen.see(KEY, false).1);
     }
 }

@@ -5,12 +5,11 @@
 //! the next one. Counted over age, as in the life tables of insurers, lives that have not ended yet tell as much as those that have: a cache that is cold says what its blocks
 //! will be worth before most of them were read again. A block that stays out now can enter with its next read, at the price: what the reads after that save counts for no more than the price.
 
-use std::collections::BTreeMap;
-
-use larder_policy::doors::{KINDS, Kind, SHAPES, spread};
+use larder_policy::doors::{KINDS, Kind, SHAPES};
 
 use counts::{Count, Counts};
-use lives::{AGES, age};
+use lives::{AGES, Course, age, live};
+use sample::Sample;
 
 use super::super::ServedBy;
 use super::demand::Demand;
@@ -19,9 +18,7 @@ use crate::{Latencies, Timed, WritePolicy};
 
 mod counts;
 mod lives;
-
-/// Blocks of a sample, at most.
-const SAMPLE: usize = 1 << 13;
+mod sample;
 
 /// A guess counts for as much as so many requests that were measured.
 const GUESSED: f64 = 16.0;
@@ -34,13 +31,6 @@ const UNPRICED: f64 = 5.0;
 
 /// Lives are remembered so many times as long as rates.
 const LONGER: f64 = 8.0;
-
-/// A block of the sample: of what kind its last access was, and when.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    kind: u16,
-    since: f64,
-}
 
 /// How long things are so, in seconds.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +64,44 @@ impl Took {
     }
 }
 
+/// What is to be had of a block that a request of some kind brings in.
+struct Prospect {
+    /// Seconds saved at once by a write that the SSD takes, or by a read that finds the block.
+    saves: f64,
+    /// Those saved by a read that is expected where nothing is known.
+    expected: f64,
+    /// Of a write that is answered at once: how long somebody waits for the block to be written back.
+    wait: Option<f64>,
+    longest: f64,
+    /// None without lives.
+    course: Option<Course>,
+}
+
+impl Prospect {
+    /// What is saved by the reads to come of a block that stays so long.
+    fn later(&self, stay: f64) -> f64 {
+        match &self.course {
+            Some(course) => course.saved(stay.min(self.longest), self.expected),
+            // The same for no lives at all.
+            None => self.expected * (1.0 - (-1.0_f64).exp()),
+        }
+    }
+
+    /// How likely the block is to be written anew before it leaves.
+    fn rewritten(&self, stay: f64) -> f64 {
+        self.course.as_ref().map_or(0.0, |course| course.rewritten(stay.min(self.longest)))
+    }
+
+    /// What is saved at once: each block that the SSD takes has to be written back some time, unless it is written anew before.
+    fn at_once(&self, rewritten: impl FnOnce() -> f64) -> f64 {
+        self.wait.map_or(0.0, |wait| self.saves - wait * (1.0 - rewritten()))
+    }
+
+    fn worth(&self, stay: f64) -> f64 {
+        self.later(stay) + self.at_once(|| self.rewritten(stay))
+    }
+}
+
 /// The ledger of one tenant.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
@@ -91,15 +119,11 @@ pub(super) struct Ledger {
     waited: f64,
     /// Blocks that left for them, and were written back.
     left: f64,
-    sample: BTreeMap<u64, Known>,
-    /// A block is looked at if its spread key is no higher.
-    limit: u64,
+    sample: Sample,
     /// Seconds of the first age.
     unit: f64,
     /// When the tenant's first request came.
     began: f64,
-    /// Until when the lives of the sample are counted.
-    counted: f64,
     /// What a block of a read saves if it is resident, by shape of the request.
     read_saves: [f64; SHAPES],
     /// What is saved by the reads to come of a block that is resident after a request, by kind.
@@ -124,11 +148,9 @@ impl Ledger {
             took: Default::default(),
             waited: 0.0,
             left: 0.0,
-            sample: BTreeMap::new(),
-            limit: u64::MAX,
+            sample: Sample::new(unit, now),
             unit,
             began: now,
-            counted: now,
             read_saves: [0.0; SHAPES],
             later: [0.0; KINDS],
             rewritten: [0.0; KINDS],
@@ -145,7 +167,7 @@ impl Ledger {
 
     /// A request. One of which is heard late counts from the last [`Self::value`] on.
     pub(super) fn observe(&mut self, kind: Kind, keys: impl ExactSizeIterator<Item = u64>, now: f64) {
-        let now = now.max(self.counted);
+        let now = now.max(self.sample.counted());
         if self.counts.is_empty() {
             self.began = now;
         }
@@ -153,26 +175,22 @@ impl Ledger {
         count.requests += 1.0;
         count.blocks += keys.len() as f64;
         for key in keys {
-            if spread(key) <= self.limit {
+            if self.sample.has(key) {
                 self.look(kind, key, now);
+                self.sample.thin(&mut self.counts);
             }
-        }
-        while self.sample.len() > SAMPLE {
-            self.limit /= 2;
-            let limit = self.limit;
-            self.sample.retain(|&key, _| spread(key) <= limit);
         }
     }
 
     /// A block of the sample is accessed: the life that its last access gave it ends, and another begins.
     fn look(&mut self, kind: Kind, key: u64, now: f64) {
-        let known = self.sample.insert(key, Known { kind: kind.index() as u16, since: now });
-        let Some(Known { kind: before, since }) = known else { return };
-        let age = age(since, now, self.unit);
-        let count = self.counts.count(before.into());
+        let Some(before) = self.sample.begin(key, kind.index(), now, &mut self.counts) else { return };
+        let age = age(before.since, now, self.unit);
+        let count = self.counts.count(before.kind);
         count.lived = true;
+        let from = before.since.max(self.sample.counted());
+        live(&mut count.lives, self.unit, before.since, from, now);
         let life = &mut count.lives[age];
-        life.lived += now - since.max(self.counted);
         life.ended += 1.0;
         life.rewritten += if kind.is_write() { 1.0 } else { self.rewritten[kind.index()] };
         // A block that is not there can enter with this request, at its price.
@@ -221,85 +239,86 @@ impl Ledger {
 
     /// Count what is under way.
     pub(super) fn count_until(&mut self, now: f64) {
-        for known in self.sample.values() {
-            let age = age(known.since, now, self.unit);
-            let count = self.counts.count(known.kind.into());
-            count.lived = true;
-            let life = &mut count.lives[age];
-            life.lived += now - known.since.max(self.counted);
-        }
-        self.seconds += now - self.counted;
-        self.counted = now;
+        self.seconds += now - self.sample.counted();
+        self.sample.count_until(now, &mut self.counts);
     }
 
     /// Find what everything is worth for a tenant with this write policy, by what was counted.
     pub(super) fn value(&mut self, spans: Spans, write: WritePolicy, nominal: &Latencies) {
-        self.value_of_kinds(spans, write, nominal, |_| true);
-    }
-
-    /// The same for what is offered alone, to try out what is worth how much.
-    pub(super) fn value_offered(&mut self, spans: Spans, write: WritePolicy, nominal: &Latencies) {
-        self.value_of_kinds(spans, write, nominal, |count| count.offered > 0.0);
-    }
-
-    fn value_of_kinds(
-        &mut self,
-        spans: Spans,
-        write: WritePolicy,
-        nominal: &Latencies,
-        wanted: impl Fn(&Count) -> bool,
-    ) {
-        let at_once = write.answers_at_once();
-        let none = Count::default();
-        // Of longer stays nothing can be known.
-        let stay = spans.stay.min(self.unit * (1u64 << (AGES - 1)) as f64);
-        // No block can have been seen to stay for nothing yet: what is not known now is not rare.
-        let young = self.counts.is_empty() || self.counted - self.began < spans.youth;
-        // Each block that the SSD takes has to be written back some time, unless it is written anew before.
-        for kind in Kind::all() {
-            if let Some(count) = self.counts.get(kind).filter(|count| wanted(count)) {
-                self.rewritten[kind.index()] = count.value(self.unit, stay, 0.0, |life| life.rewritten);
-            }
-        }
-        let wait = self.waited / self.left.max(1.0);
-        for kind in Kind::all() {
-            let (at, shape) = (kind.index(), kind.shape());
-            let count = self.counts.get(kind).unwrap_or(&none);
-            if !wanted(count) {
-                continue;
-            }
-            let Count { requests, blocks, .. } = count;
-            let blocks = if *requests > 0.0 { blocks / requests } else { kind.blocks() as f64 };
-            let saves = match kind.is_write() {
-                true => {
-                    self.takes(ServedBy::BackingWrite, shape, nominal.backing_write)
-                        - self.takes(ServedBy::CachedWrite, shape, nominal.cached_write)
-                }
-                false => {
-                    self.takes(ServedBy::ReadMiss, shape, nominal.read_miss)
-                        - self.takes(ServedBy::ReadHit, shape, nominal.read_hit)
-                }
-            };
-            let saves = saves.max(0.0) / blocks;
-            // Of what is not known a read is expected, if it was read; of a young tenant, others after that, for which the block is worth its price.
-            let then = if young {
-                self.price.map_or(saves * UNPRICED, |price| price.write + price.place)
-            } else {
-                0.0
-            };
-            let expected = if kind.is_write() { 0.0 } else { saves + then };
-            self.later[at] = count.value(self.unit, stay, expected, |life| life.saved);
-            self.worth[at] = self.later[at]
-                + if kind.is_write() && at_once { saves - wait * (1.0 - self.rewritten[at]) } else { 0.0 };
-            if !kind.is_write() {
-                self.read_saves[shape] = saves;
-            }
-        }
+        Kind::all().for_each(|kind| self.value_kind(kind, spans, write, nominal));
     }
 
     /// The same for the kinds that came alone.
     pub(super) fn value_known(&mut self, spans: Spans, write: WritePolicy, nominal: &Latencies) {
-        self.value_of_kinds(spans, write, nominal, |count| count.requests > 0.0);
+        for kind in Kind::all() {
+            if self.counts.get(kind).is_some_and(|count| count.requests > 0.0) {
+                self.value_kind(kind, spans, write, nominal);
+            }
+        }
+    }
+
+    fn value_kind(&mut self, kind: Kind, spans: Spans, write: WritePolicy, nominal: &Latencies) {
+        let prospect = self.prospect(kind, self.counts.get(kind), spans.youth, write, nominal);
+        let (at, later, rewritten) =
+            (kind.index(), prospect.later(spans.stay), prospect.rewritten(spans.stay));
+        self.worth[at] = later + prospect.at_once(|| rewritten);
+        (self.later[at], self.rewritten[at]) = (later, rewritten);
+        if !kind.is_write() {
+            self.read_saves[kind.shape()] = prospect.saves;
+        }
+    }
+
+    /// What a block of each kind that is offered would be worth for a tenant with this write policy, by what was counted, were blocks to stay for each of these times.
+    pub(super) fn worths_offered<const N: usize>(
+        &self,
+        stays: [f64; N],
+        youth: f64,
+        write: WritePolicy,
+        nominal: &Latencies,
+    ) -> impl Iterator<Item = (Kind, [f64; N])> {
+        Kind::all().filter_map(move |kind| {
+            let count = self.counts.get(kind).filter(|count| count.offered > 0.0)?;
+            let prospect = self.prospect(kind, Some(count), youth, write, nominal);
+            Some((kind, stays.map(|stay| prospect.worth(stay))))
+        })
+    }
+
+    fn prospect(
+        &self,
+        kind: Kind,
+        count: Option<&Count>,
+        youth: f64,
+        write: WritePolicy,
+        nominal: &Latencies,
+    ) -> Prospect {
+        let shape = kind.shape();
+        let counted = count.filter(|count| count.requests > 0.0);
+        let blocks = counted.map_or(kind.blocks() as f64, |count| count.blocks / count.requests);
+        let saves = match kind.is_write() {
+            true => {
+                self.takes(ServedBy::BackingWrite, shape, nominal.backing_write)
+                    - self.takes(ServedBy::CachedWrite, shape, nominal.cached_write)
+            }
+            false => {
+                self.takes(ServedBy::ReadMiss, shape, nominal.read_miss)
+                    - self.takes(ServedBy::ReadHit, shape, nominal.read_hit)
+            }
+        };
+        let saves = saves.max(0.0) / blocks;
+        // No block can have been seen to stay for nothing yet: what is not known now is not rare.
+        let young = self.counts.is_empty() || self.sample.counted() - self.began < youth;
+        // Of what is not known a read is expected, if it was read; of a young tenant, others after that, for which the block is worth its price.
+        let then =
+            if young { self.price.map_or(saves * UNPRICED, |price| price.write + price.place) } else { 0.0 };
+        let waits = kind.is_write() && write.answers_at_once();
+        Prospect {
+            saves,
+            expected: if kind.is_write() { 0.0 } else { saves + then },
+            wait: waits.then(|| self.waited / self.left.max(1.0)),
+            // Of longer stays nothing can be known.
+            longest: self.unit * (1u64 << (AGES - 1)) as f64,
+            course: count.filter(|count| count.lived).map(|count| Course::of(&count.lives, self.unit)),
+        }
     }
 
     /// The tenant asks for nothing, and did not for long, if ever.
@@ -337,7 +356,7 @@ impl Ledger {
     /// It is so late: what is new was offered since the last time that it was told.
     pub(super) fn remember_until(&mut self, now: f64, period: f64) {
         if !self.is_blank() {
-            self.demand.pass(now - self.counted.max(self.began), period);
+            self.demand.pass(now - self.sample.counted().max(self.began), period);
         }
     }
 
@@ -347,7 +366,7 @@ impl Ledger {
             return;
         }
         if let Some(period) = period {
-            self.demand.pass_over(now - self.counted.max(self.began), period);
+            self.demand.pass_over(now - self.sample.counted().max(self.began), period);
         }
         self.count_until(now);
         self.fade(0.0);
@@ -394,17 +413,14 @@ impl Ledger {
     /// No request has come for long: what was offered is remembered, and what such blocks are worth, as long as that counts; which blocks there were is not. Is that all forgotten?
     pub(super) fn sleep(&mut self) -> bool {
         self.is_asleep = true;
-        self.sample = BTreeMap::new();
-        self.limit = u64::MAX;
-        self.counts.iter_mut().for_each(|count| count.offered = 0.0);
+        self.sample = Sample::new(self.unit, self.sample.counted());
+        self.counts.iter_mut().for_each(|count| (count.offered, count.alive) = (0.0, [0; AGES]));
         self.seconds = 0.0;
         self.demand.is_forgotten()
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.counts.memory_bytes()
-            + self.sample.len() * size_of::<(u64, Known)>()
-            + self.demand.memory_bytes()
+        self.counts.memory_bytes() + self.sample.memory_bytes() + self.demand.memory_bytes()
     }
 }
 

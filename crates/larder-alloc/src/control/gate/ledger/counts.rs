@@ -2,7 +2,7 @@
 
 use larder_policy::doors::{KINDS, Kind};
 
-use super::lives::{AGES, Age, value_of};
+use super::lives::{AGES, Age};
 
 /// Counts of one kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,17 +16,17 @@ pub(super) struct Count {
     /// Blocks of these requests.
     pub blocks: f64,
     pub lives: [Age; AGES],
-    /// There are such lives.
+    /// Lives under way, by the age that they had when they were counted last.
+    pub alive: [u16; AGES],
+    /// There are, or were, such lives.
     pub lived: bool,
 }
 
 impl Count {
-    /// [`value_of`] its lives.
-    pub(super) fn value(&self, unit: f64, stay: f64, expected: f64, of: impl Fn(&Age) -> f64) -> f64 {
-        match self.lived {
-            true => value_of(&self.lives, unit, stay, expected, of),
-            // The same for no lives at all.
-            false => expected * (1.0 - (-1.0_f64).exp()),
+    /// So many seconds passed for the lives under way.
+    pub(super) fn live(&mut self, seconds: f64) {
+        for (life, &alive) in self.lives.iter_mut().zip(&self.alive) {
+            life.lived += seconds * f64::from(alive);
         }
     }
 

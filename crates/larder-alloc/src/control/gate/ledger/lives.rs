@@ -25,37 +25,110 @@ pub(super) fn age(since: f64, now: f64, unit: f64) -> usize {
     (u64::BITS - units.leading_zeros()).min(AGES as u32 - 1) as usize
 }
 
-/// What is saved by the end of a life, if it ends within `stay` seconds.
-///
-/// Ages of which nothing is known are like the last that is known, or such that a read that saves `expected` may come at any moment of the stay, whatever is more.
-pub(super) fn value_of(
-    lives: &[Age; AGES],
-    unit: f64,
-    stay: f64,
-    expected: f64,
-    of: impl Fn(&Age) -> f64,
-) -> f64 {
-    let (mut value, mut alive, mut from) = (0.0, 1.0, 0.0);
-    let mut last = Ends::default();
-    for (age, life) in lives.iter().enumerate() {
-        let whole = if age == 0 { unit } else { unit * (1u64 << (age - 1)) as f64 };
-        let width = whole.min(stay - from);
-        if width <= 0.0 {
+/// Seconds until which a life is of this age, from its begin on.
+pub(super) fn end(age: usize, unit: f64) -> f64 {
+    if age + 1 < AGES { unit * (1u64 << age) as f64 } else { f64::INFINITY }
+}
+
+/// A life that began at `since` went on from one moment to another: each age has its part of that.
+pub(super) fn live(lives: &mut [Age; AGES], unit: f64, since: f64, from: f64, until: f64) {
+    let mut from = from;
+    for at in age(since, from, unit)..AGES {
+        let to = (since + end(at, unit)).min(until);
+        lives[at].lived += to - from;
+        if to >= until {
             break;
         }
-        let ends = match life.lived >= ENOUGH * whole || life.ended >= ENOUGH {
-            true => {
-                last = Ends::of(life, of(life));
-                last
-            }
-            false => last.or_expected(expected, stay),
-        };
-        let survive = (-ends.per_second * width).exp();
-        value += alive * (1.0 - survive) * ends.save;
-        alive *= survive;
-        from += whole;
+        from = to;
     }
-    value
+}
+
+/// What is known of the lives of one kind, age by age: made once to be asked for several stays.
+#[derive(Clone, Debug)]
+pub(super) struct Course {
+    /// Seconds of the first age.
+    unit: f64,
+    ages: [Option<Known>; AGES],
+}
+
+/// An age of which enough is known.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// Lives that end at it, per second.
+    per_second: f64,
+    /// What is alive at its end of what was at its begin.
+    survive: f64,
+    /// Seconds saved, and lives ended by a write, for each that ends.
+    saved: f64,
+    rewritten: f64,
+}
+
+impl Course {
+    pub(super) fn of(lives: &[Age; AGES], unit: f64) -> Self {
+        let mut ages = [None; AGES];
+        for (at, life) in lives.iter().enumerate() {
+            let whole = whole(at, unit);
+            if life.lived >= ENOUGH * whole || life.ended >= ENOUGH {
+                // Lives that all end as soon as they are of this age last no time at it.
+                let per_second = life.ended / life.lived.max(f64::MIN_POSITIVE);
+                let each = |all: f64| if life.ended > 0.0 { all / life.ended } else { 0.0 };
+                ages[at] = Some(Known {
+                    per_second,
+                    survive: (-per_second * whole).exp(),
+                    saved: each(life.saved),
+                    rewritten: each(life.rewritten),
+                });
+            }
+        }
+        Self { unit, ages }
+    }
+
+    /// What is saved by the end of a life, if it ends within `stay` seconds.
+    ///
+    /// Ages of which nothing is known are like the last that is known, or such that a read that saves `expected` may come at any moment of the stay, whatever is more.
+    pub(super) fn saved(&self, stay: f64, expected: f64) -> f64 {
+        self.value(stay, expected, |known| known.saved)
+    }
+
+    /// How likely a write ends a life within `stay` seconds, or a read after which one is to come.
+    pub(super) fn rewritten(&self, stay: f64) -> f64 {
+        self.value(stay, 0.0, |known| known.rewritten)
+    }
+
+    fn value(&self, stay: f64, expected: f64, of: impl Fn(&Known) -> f64) -> f64 {
+        let (mut value, mut alive, mut from) = (0.0, 1.0, 0.0);
+        let mut last = Ends::default();
+        let mut at = 0;
+        while at < AGES && from < stay {
+            let mut until = from + whole(at, self.unit);
+            let known = self.ages[at];
+            at += 1;
+            let (ends, survive) = match known {
+                Some(known) => {
+                    last = Ends { per_second: known.per_second, save: of(&known) };
+                    (last, (until <= stay).then_some(known.survive))
+                }
+                None => {
+                    // Ages of which nothing is known are alike.
+                    while at < AGES && self.ages[at].is_none() {
+                        until += whole(at, self.unit);
+                        at += 1;
+                    }
+                    (last.or_expected(expected, stay), None)
+                }
+            };
+            let survive = survive.unwrap_or_else(|| (-ends.per_second * (until.min(stay) - from)).exp());
+            value += alive * (1.0 - survive) * ends.save;
+            alive *= survive;
+            from = until;
+        }
+        value
+    }
+}
+
+/// Seconds of an age.
+fn whole(age: usize, unit: f64) -> f64 {
+    if age == 0 { unit } else { unit * (1u64 << (age - 1)) as f64 }
 }
 
 /// How lives of an age end.
@@ -67,12 +140,6 @@ struct Ends {
 }
 
 impl Ends {
-    fn of(life: &Age, saved: f64) -> Self {
-        // Lives that all end as soon as they are of this age last no time at it.
-        let per_second = life.ended / life.lived.max(f64::MIN_POSITIVE);
-        Self { per_second, save: if life.ended > 0.0 { saved / life.ended } else { 0.0 } }
-    }
-
     /// The same, or a read that saves `expected` at any moment of the stay, whichever saves more.
     fn or_expected(self, expected: f64, stay: f64) -> Self {
         if self.per_second * self.save >= expected / stay {

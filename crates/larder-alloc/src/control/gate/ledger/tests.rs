@@ -1,6 +1,7 @@
 //! What lives are worth.
 
-use super::lives::{Age, value_of};
+use super::lives::{Age, Course};
+use super::sample::SAMPLE;
 use super::*;
 
 const NOMINAL: Latencies =
@@ -21,7 +22,7 @@ fn lives(lived: f64, ended: f64, saved: f64) -> [Age; AGES] {
 
 /// What the ends of these lives save, told apart by seconds.
 fn saved(lives: &[Age; AGES], stay: f64, expected: f64) -> f64 {
-    value_of(lives, 1.0, stay, expected, |life| life.saved)
+    Course::of(lives, 1.0).saved(stay, expected)
 }
 
 fn value(ledger: &mut Ledger, now: f64, spans: Spans, write: WritePolicy) {
@@ -287,7 +288,7 @@ fn who_was_idle_for_long_is_known_by_what_it_did() {
         assert_eq!(ledger.offered(read), 0.0);
         ledger.fade(0.9);
     }
-    assert!(ledger.sample.is_empty());
+    assert_eq!(ledger.sample.len(), 0);
     // With what is new the old fades.
     let now = 3.6e6;
     ledger.observe(read, [7].into_iter(), now);
