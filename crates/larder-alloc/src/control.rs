@@ -180,7 +180,7 @@ impl ControlLoop {
         let absent = Position { decision: nothing, findings: None, present: false };
         let positions = vec![absent; tenants.len()];
         let pace =
-            config.budget.map(|budget| Pace::new(budget, config.block_bytes));
+            config.budget.map(|budget| Pace::new(budget, config.block_bytes, config.epoch_seconds, 0.0));
         let parts = vec![Part::default(); tenants.len()];
         let gate = gate(&config, &profile, tenants.len(), 0.0);
         let epoch_end = config.epoch_seconds;

@@ -122,7 +122,7 @@ impl ControlLoop {
         let block_bytes = self.config.block_bytes;
         self.pace = budget.map(|budget| match &self.pace {
             Some(pace) => pace.changed(budget, block_bytes, now),
-            None => Pace::from(budget, block_bytes, now),
+            None => Pace::new(budget, block_bytes, self.config.epoch_seconds, now),
         });
         self.heard = Heard::default();
         self.unpriced = true;

@@ -37,12 +37,15 @@ const EARLY: f64 = 2.0;
 /// The same in the first period. The cache is empty then, and the sooner a block is in it, the longer it serves.
 const EARLY_COLD: f64 = 4.0;
 
+/// In the first period nothing tells how long a load lasts but that it lasted until now: it is taken to last so many times as long, and what is left may be spent by then.
+const LASTS: f64 = 4.0;
+
 /// Where the end may come at any time nothing is spent early.
 const EVENLY: f64 = 1.0;
 
 /// How a budget is kept.
 ///
-/// No more than the period's budget is written in a period, and no more than [`EARLY`] ([`EARLY_COLD`]) times the even share by any time in it (and [`AHEAD`]).
+/// No more than the period's budget is written in a period, and by any time in it no more than [`EARLY`] ([`EARLY_COLD`]) times the even share, or what [`LASTS`] allows if that is more (and [`AHEAD`]).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     blocks: f64,
@@ -52,22 +55,27 @@ pub(super) struct Pace {
     written: f64,
     /// How many times the even share may be spent.
     early: f64,
+    /// Seconds that a load is taken to have lasted at least.
+    unit: f64,
 }
 
 impl Pace {
-    pub(super) fn new(budget: WriteBudget, block_bytes: u32) -> Self {
-        Self::from(budget, block_bytes, 0.0)
-    }
-
-    /// The first period begins at `now`.
-    pub(super) fn from(budget: WriteBudget, block_bytes: u32, now: f64) -> Self {
+    /// The first period begins at `now`. A load is taken to have lasted for `unit` seconds at least: an epoch.
+    pub(super) fn new(budget: WriteBudget, block_bytes: u32, unit: f64, now: f64) -> Self {
         let blocks = budget.bytes / f64::from(block_bytes);
-        Self { blocks, period: budget.period_seconds, began: now, written: 0.0, early: EARLY_COLD }
+        Self {
+            blocks,
+            period: budget.period_seconds,
+            began: now,
+            written: 0.0,
+            early: EARLY_COLD,
+            unit: unit.max(f64::MIN_POSITIVE),
+        }
     }
 
     /// Another budget from `now` on; in periods of the same length what was written in this one counts.
     pub(super) fn changed(&self, budget: WriteBudget, block_bytes: u32, now: f64) -> Self {
-        let new = Self::from(budget, block_bytes, now);
+        let new = Self::new(budget, block_bytes, self.unit, now);
         if new.period == self.period {
             Self { blocks: new.blocks, ..*self }
         } else {
@@ -139,26 +147,52 @@ impl Pace {
     /// What may be written from the begin of the period to `now`.
     fn may(&self, now: f64) -> f64 {
         let ahead = if self.early > EVENLY { AHEAD } else { 0.0 };
-        let part = ((now - self.began) / self.period * self.early + ahead).min(1.0);
-        self.blocks * part
+        let share = (now - self.began) / self.period * self.early;
+        ((self.blocks * share).max(self.spent_by(now)) + self.blocks * ahead).min(self.blocks)
     }
 
-    /// What is spent by some time of the period where there always is something to write: of a rate that is [`EARLY`] times what would use up the rest evenly.
+    /// It is the first one.
+    fn is_first(&self) -> bool {
+        self.early == EARLY_COLD
+    }
+
+    /// Seconds in which what is left may be spent.
+    fn horizon(&self, now: f64) -> f64 {
+        let of_rest = (self.period_end() - now).max(0.0) / self.early;
+        match self.is_first() {
+            true => of_rest.min(LASTS * (now - self.began).max(self.unit)),
+            false => of_rest,
+        }
+    }
+
+    /// What is spent by some time of the period where there always is something to write: what is left at any moment, in its [horizon](Self::horizon).
     fn spent_by(&self, time: f64) -> f64 {
-        let to_come = (1.0 - (time - self.began) / self.period).max(0.0);
-        self.blocks * (1.0 - to_come.powf(self.early))
+        let (Self { period, early, unit, .. }, time) = (*self, time - self.began);
+        // From `turn` on a part of the rest is less than what a load is taken to last, which grows from `first` on.
+        let turn = match (self.is_first(), period / (1.0 + LASTS * early)) {
+            (true, turn) if turn > unit => turn,
+            (true, _) => (period - LASTS * early * unit).max(0.0),
+            (false, _) => 0.0,
+        };
+        let first = unit.min(turn);
+        let mut left = (-time.clamp(0.0, first) / (LASTS * unit)).exp();
+        if time > first && turn > first {
+            left *= (time.min(turn) / first).powf(-1.0 / LASTS);
+        }
+        left *= ((period - time.max(turn)) / (period - turn)).max(0.0).powf(early);
+        self.blocks * (1.0 - left)
     }
 
     /// Blocks per second that may be written over the next `seconds`, of this period and of those that begin before they are over.
     ///
-    /// What is left is spent [`EARLY`] times as fast as would use it up evenly, which leaves less and less; and who was idle before may write what was left over then.
+    /// What is left is spent [`EARLY`] times as fast as would use it up evenly (or faster, [`LASTS`]), which leaves less and less; and who was idle before may write what was left over then.
     pub(super) fn rate(&self, now: f64, seconds: f64) -> f64 {
         let left = (self.blocks - self.written).max(0.0);
         let rest = (self.period_end() - now).max(0.0);
         let seconds = seconds.max(f64::MIN_POSITIVE);
         if seconds <= rest {
             let behind = self.spent_by(now + seconds) - self.written;
-            return (left / rest * self.early).max(behind / seconds).min(left / seconds);
+            return (left / self.horizon(now)).max(behind / seconds).min(left / seconds);
         }
         let periods = (seconds - rest) / self.period;
         let of_last = (periods.fract() * EARLY).min(1.0);
@@ -234,7 +268,8 @@ mod tests {
 
     #[test]
     fn no_period_is_overdrawn() {
-        let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
+        let mut pace =
+            Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096, 10.0, 0.0);
         let mut written = [0u64; 3];
         for step in 0..30_000 {
             let now = f64::from(step) * 0.01;
@@ -249,7 +284,8 @@ mod tests {
 
     #[test]
     fn what_may_be_written_is_counted_in_blocks() {
-        let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
+        let mut pace =
+            Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096, 10.0, 0.0);
         assert_eq!(
             (pace.room(0.0), pace.room(10.0), pace.room(70.0), pace.period_end()),
             (50, 450, 1000, 100.0)
@@ -263,7 +299,8 @@ mod tests {
 
     #[test]
     fn evenly_nothing_is_spent_early_and_nothing_is_lost() {
-        let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
+        let mut pace =
+            Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096, 10.0, 0.0);
         pace.spend_evenly();
         assert_eq!((pace.room(0.0), pace.room(10.0), pace.rate(10.0, 10.0).round()), (0, 100, 20.0));
         pace.written(100.0);
@@ -273,8 +310,44 @@ mod tests {
     }
 
     #[test]
+    fn a_load_that_has_just_begun_may_end_soon() {
+        let mut pace =
+            Pace::new(WriteBudget { bytes: 4096.0 * 1e6, period_seconds: 86_400.0 }, 4096, 60.0, 0.0);
+        // In four minutes, after ten of them in forty; after two hours eight more are longer than a fourth of the rest.
+        assert_eq!(pace.rate(0.0, 10.0).round(), (1e6_f64 / 240.0).round());
+        pace.written(6e5);
+        assert_eq!(pace.rate(600.0, 10.0).round(), (4e5_f64 / 2400.0).round());
+        pace.written(2e5);
+        assert_eq!(pace.rate(2.0 * 3600.0, 10.0).round(), (2e5_f64 / (22.0 * 900.0)).round());
+        // However far each step goes, the same is spent in the end: as fast as may be, and no faster than is open.
+        for step in [1.0, 10.0] {
+            let mut pace =
+                Pace::new(WriteBudget { bytes: 4096.0 * 1e6, period_seconds: 86_400.0 }, 4096, 60.0, 0.0);
+            for at in 0..(10_000.0 / step) as u32 {
+                let now = f64::from(at) * step;
+                let spent = pace.spent_by(now) / 1e6;
+                assert!((pace.written / 1e6 - spent).abs() < 0.01 * step, "{now}: {} {spent}", pace.written);
+                assert!(pace.written <= pace.may(now));
+                pace.written(pace.rate(now, step) * step);
+            }
+            // A minute, an hour and a half, and the rest.
+            let left = |time: f64| 1.0 - pace.spent_by(time) / 1e6;
+            let turn = 86_400.0 / 17.0;
+            assert!((left(60.0) - (-0.25_f64).exp()).abs() < 1e-9);
+            assert!((left(turn) - left(60.0) * (turn / 60.0).powf(-0.25)).abs() < 1e-9);
+            assert!((left(43_200.0) - left(turn) * (17.0_f64 / 32.0).powi(4)).abs() < 1e-9);
+            assert_eq!(left(86_400.0), 0.0);
+        }
+        // Tomorrow is known by today.
+        pace.turn(86_400.0);
+        pace.written = 0.0;
+        assert_eq!(pace.rate(86_400.0, 10.0).round(), (1e6_f64 / 43_200.0).round());
+    }
+
+    #[test]
     fn what_may_be_written_lasts_until_the_period_ends() {
-        let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
+        let mut pace =
+            Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096, 10.0, 0.0);
         pace.written(400.0);
         let Writes { rate, lasting, period } = pace.writes(40.0, 10.0);
         assert_eq!((rate, lasting, period), (pace.rate(40.0, 10.0), 10.0, 100.0));
@@ -285,7 +358,8 @@ mod tests {
 
     #[test]
     fn what_is_behind_raises_the_rate_and_what_is_ahead_lowers_it() {
-        let mut pace = Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096);
+        let mut pace =
+            Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096, 10.0, 0.0);
         // Four times what would use it up evenly. Who has written nothing in the first half may write what was left over then.
         let caught_up = 1000.0 * (1.0 - 0.4_f64.powi(4)) / 10.0;
         assert_eq!(pace.rate(0.0, 10.0), 40.0);

@@ -271,7 +271,7 @@ fn who_does_not_come_again_is_forgotten_after_some_periods() {
 #[test]
 fn a_new_period_begins_with_what_things_are_worth_then() {
     let budget = WriteBudget { bytes: 4096.0 * 2000.0, period_seconds: 2000.0 };
-    let (mut gate, mut pace) = (gate(1), Pace::new(budget, 4096));
+    let (mut gate, mut pace) = (gate(1), Pace::new(budget, 4096, 10.0, 0.0));
     let mut entered = [0; 16];
     let mut block = 1_u64;
     for second in 0..4000u32 {
