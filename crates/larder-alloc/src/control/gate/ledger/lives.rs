@@ -32,10 +32,10 @@ pub(super) fn end(age: usize, unit: f64) -> f64 {
 
 /// A life that began at `since` went on from one moment to another: each age has its part of that.
 pub(super) fn live(lives: &mut [Age; AGES], unit: f64, since: f64, from: f64, until: f64) {
-    let mut from = from;
-    for at in age(since, from, unit)..AGES {
+    let (mut from, first) = (from, age(since, from, unit));
+    for (at, life) in lives.iter_mut().enumerate().skip(first) {
         let to = (since + end(at, unit)).min(until);
-        lives[at].lived += to - from;
+        life.lived += to - from;
         if to >= until {
             break;
         }
