@@ -54,9 +54,6 @@ const NEAR: f64 = 0.25;
 /// Prices are found anew after so many seconds at the earliest: that takes a good part of a millisecond for each tenant that is busy.
 const PRICE_SECONDS: f64 = 0.9;
 
-/// Prices are found anew when so many requests came: a few tell nothing new, and whatever came is priced with each decision.
-const PRICE_REQUESTS: u64 = 1000;
-
 /// What is left of what was offered to the SSD until the last look: about an epoch counts.
 const FADE: f64 = 1.0 - 1.0 / LOOKS;
 
@@ -158,9 +155,7 @@ pub struct ControlLoop {
     early: Vec<f64>,
     /// When the tenants' rates are looked at next, and prices found.
     look: f64,
-    /// Requests since prices were found, up to the last look.
-    asked: u64,
-    /// Prices have to be found anew, however few came.
+    /// What came since prices were found, or changed, may change them.
     unpriced: bool,
     epoch: u64,
 }
@@ -179,8 +174,9 @@ impl ControlLoop {
             Decision { quota_blocks: 0, mode: profile.mode, predicted: None, reason: String::new() };
         let absent = Position { decision: nothing, findings: None, present: false };
         let positions = vec![absent; tenants.len()];
-        let pace =
-            config.budget.map(|budget| Pace::new(budget, config.block_bytes, config.epoch_seconds, 0.0));
+        // Where nothing has a price all that comes would be written while a load has just begun.
+        let lasted = if profile.prices_writes { config.epoch_seconds } else { f64::INFINITY };
+        let pace = config.budget.map(|budget| Pace::new(budget, config.block_bytes, lasted, 0.0));
         let parts = vec![Part::default(); tenants.len()];
         let gate = gate(&config, &profile, tenants.len(), 0.0);
         let epoch_end = config.epoch_seconds;
@@ -204,7 +200,6 @@ impl ControlLoop {
             epoch_end,
             early,
             look,
-            asked: 0,
             unpriced: true,
             epoch: 0,
         }
@@ -381,8 +376,7 @@ impl ControlLoop {
         let looks = gate.since_priced(now) / (self.config.epoch_seconds / LOOKS);
         let (cache_blocks, fade) = (self.config.cache_blocks, FADE.powf(looks));
         // Where nobody asked for anything prices stay.
-        let (unpriced, asked) = (std::mem::take(&mut self.unpriced), std::mem::take(&mut self.asked));
-        match unpriced || asked > 0 {
+        match std::mem::take(&mut self.unpriced) {
             true => gate.price(now, may, Room { cache_blocks, free }, fade, &writes),
             false => gate.wait(now, may.period, fade, &writes),
         }
@@ -481,15 +475,12 @@ impl ControlLoop {
 
     /// True where a look or a decision at `now` finds prices anew.
     pub fn finds_prices(&self, now: f64) -> bool {
-        let asked = self.asked + self.observers.iter().map(Observer::since_look).sum::<u64>();
-        let wanted = self.unpriced || asked == 0 || asked >= PRICE_REQUESTS;
-        wanted && self.gate.as_ref().is_some_and(|gate| gate.since_priced(now) >= PRICE_SECONDS)
+        self.gate.as_ref().is_some_and(|gate| gate.since_priced(now) >= PRICE_SECONDS)
     }
 
     fn look_at_rates(&mut self, now: f64, held_blocks: Option<u64>) {
-        let finds_prices = self.finds_prices(now);
-        self.asked += self.observers.iter().map(Observer::since_look).sum::<u64>();
-        if let Some(held_blocks) = held_blocks.filter(|_| finds_prices) {
+        self.unpriced |= !self.observers.iter().all(Observer::is_idle);
+        if let Some(held_blocks) = held_blocks.filter(|_| self.finds_prices(now)) {
             self.price(now, held_blocks);
         }
         self.look = now + self.config.epoch_seconds / LOOKS;

@@ -527,8 +527,8 @@ impl Runner {
         let now = self.now();
         let Some(view) = self.epochs.budget(now) else { return };
         let period = view.budget.period_seconds;
-        if let Some((written_bytes, since)) = self.budget_file.under_way(period, unix_seconds()) {
-            self.epochs.resume_budget(written_bytes, since);
+        if let Some((written_bytes, since, first)) = self.budget_file.under_way(period, unix_seconds()) {
+            self.epochs.resume_budget(written_bytes, since, first);
             self.view.set_budget(self.epochs.budget(now));
         }
     }

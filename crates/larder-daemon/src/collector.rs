@@ -232,7 +232,7 @@ impl Parts<'_> {
 }
 
 fn write_budget(config: &Config, view: BudgetView) -> WriteBudgetStatus {
-    let BudgetView { budget, written_bytes, rest_seconds, room_bytes } = view;
+    let BudgetView { budget, written_bytes, rest_seconds, room_bytes, first: _ } = view;
     WriteBudgetStatus {
         configured: match config.control.write_budget {
             BudgetChoice::Endurance => config.cache.endurance.map_or_else(String::new, |it| it.to_string()),

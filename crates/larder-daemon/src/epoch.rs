@@ -252,9 +252,9 @@ impl EpochLoop {
         }
     }
 
-    /// So many bytes of the budget were written already in a period that began so many seconds before the start.
-    pub fn resume_budget(&mut self, written_bytes: f64, since_seconds: f64) {
-        self.control.resume_budget(written_bytes, since_seconds);
+    /// So many bytes of the budget were written already in a period that began so many seconds before the start, and was the `first` one or not.
+    pub fn resume_budget(&mut self, written_bytes: f64, since_seconds: f64, first: bool) {
+        self.control.resume_budget(written_bytes, since_seconds, first);
     }
 
     /// The budget's period that is under way.

@@ -75,6 +75,8 @@ pub struct BudgetView {
     pub rest_seconds: f64,
     /// Bytes that may be written at once.
     pub room_bytes: f64,
+    /// This period is the first one.
+    pub first: bool,
 }
 
 /// A period of the budget that is under way.
@@ -122,7 +124,7 @@ impl ControlLoop {
         let block_bytes = self.config.block_bytes;
         self.pace = budget.map(|budget| match &self.pace {
             Some(pace) => pace.changed(budget, block_bytes, now),
-            None => Pace::new(budget, block_bytes, self.config.epoch_seconds, now),
+            None => Pace::new(budget, block_bytes, f64::INFINITY, now),
         });
         self.heard = Heard::default();
         self.unpriced = true;
@@ -136,11 +138,11 @@ impl ControlLoop {
         }
     }
 
-    /// So much was written in a period that began before this loop did.
-    pub fn resume_budget(&mut self, written_bytes: f64, since_seconds: f64) {
+    /// So much was written in a period that began before this loop did, and was the `first` one or not.
+    pub fn resume_budget(&mut self, written_bytes: f64, since_seconds: f64, first: bool) {
         let block_bytes = f64::from(self.config.block_bytes);
         if let Some(pace) = &mut self.pace {
-            pace.resume(written_bytes / block_bytes, since_seconds);
+            pace.resume(written_bytes / block_bytes, since_seconds, first);
         }
     }
 
@@ -153,6 +155,7 @@ impl ControlLoop {
             written_bytes: pace.written_blocks() * block_bytes,
             rest_seconds: (pace.period_end() - now).max(0.0),
             room_bytes: pace.room(now) as f64 * block_bytes,
+            first: pace.is_first(),
         })
     }
 

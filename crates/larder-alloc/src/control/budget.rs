@@ -88,14 +88,15 @@ impl Pace {
         self.early = EVENLY;
     }
 
-    /// The period began so many seconds before, and so much of it is written.
-    pub(super) fn resume(&mut self, written: f64, since_seconds: f64) {
-        (self.began, self.written, self.early) = (self.began - since_seconds, written, EARLY);
+    /// The period began so many seconds before, and so much of it is written. What was written in a `first` one may be more than would be open in another by now.
+    pub(super) fn resume(&mut self, written: f64, since_seconds: f64, first: bool) {
+        (self.began, self.written) = (self.began - since_seconds, written);
+        self.early = if first { EARLY_COLD } else { EARLY };
     }
 
     pub(super) fn period(&self, block_bytes: f64) -> BudgetPeriod {
         let (began_seconds, written_bytes) = (self.began, self.written * block_bytes);
-        BudgetPeriod { began_seconds, written_bytes, first: self.early == EARLY_COLD }
+        BudgetPeriod { began_seconds, written_bytes, first: self.is_first() }
     }
 
     pub(super) fn follow(&mut self, period: BudgetPeriod, block_bytes: f64) {
@@ -152,7 +153,7 @@ impl Pace {
     }
 
     /// It is the first one.
-    fn is_first(&self) -> bool {
+    pub(super) fn is_first(&self) -> bool {
         self.early == EARLY_COLD
     }
 
@@ -319,29 +320,39 @@ mod tests {
         assert_eq!(pace.rate(600.0, 10.0).round(), (4e5_f64 / 2400.0).round());
         pace.written(2e5);
         assert_eq!(pace.rate(2.0 * 3600.0, 10.0).round(), (2e5_f64 / (22.0 * 900.0)).round());
-        // However far each step goes, the same is spent in the end: as fast as may be, and no faster than is open.
-        for step in [1.0, 10.0] {
-            let mut pace =
-                Pace::new(WriteBudget { bytes: 4096.0 * 1e6, period_seconds: 86_400.0 }, 4096, 60.0, 0.0);
-            for at in 0..(10_000.0 / step) as u32 {
-                let now = f64::from(at) * step;
-                let spent = pace.spent_by(now) / 1e6;
-                assert!((pace.written / 1e6 - spent).abs() < 0.01 * step, "{now}: {} {spent}", pace.written);
-                assert!(pace.written <= pace.may(now));
-                pace.written(pace.rate(now, step) * step);
-            }
-            // A minute, an hour and a half, and the rest.
-            let left = |time: f64| 1.0 - pace.spent_by(time) / 1e6;
-            let turn = 86_400.0 / 17.0;
-            assert!((left(60.0) - (-0.25_f64).exp()).abs() < 1e-9);
-            assert!((left(turn) - left(60.0) * (turn / 60.0).powf(-0.25)).abs() < 1e-9);
-            assert!((left(43_200.0) - left(turn) * (17.0_f64 / 32.0).powi(4)).abs() < 1e-9);
-            assert_eq!(left(86_400.0), 0.0);
-        }
+        // A minute, an hour and a half, and the rest.
+        let pace = Pace { written: 0.0, ..pace };
+        let left = |time: f64| 1.0 - pace.spent_by(time) / 1e6;
+        let turn = 86_400.0 / 17.0;
+        assert!((left(60.0) - (-0.25_f64).exp()).abs() < 1e-9);
+        assert!((left(turn) - left(60.0) * (turn / 60.0).powf(-0.25)).abs() < 1e-9);
+        assert!((left(43_200.0) - left(turn) * (17.0_f64 / 32.0).powi(4)).abs() < 1e-9);
+        assert_eq!(left(86_400.0), 0.0);
         // Tomorrow is known by today.
+        let mut pace = pace;
         pace.turn(86_400.0);
-        pace.written = 0.0;
         assert_eq!(pace.rate(86_400.0, 10.0).round(), (1e6_f64 / 43_200.0).round());
+    }
+
+    /// Whoever always has something to write, and writes at the rate that is told, has written at any time what is told to be spent by then.
+    #[test]
+    fn what_is_spent_is_what_the_rate_comes_to() {
+        for (period, unit) in [(86_400.0, 60.0), (1000.0, 61.0), (1000.0, 500.0), (100.0, f64::INFINITY)] {
+            let mut pace =
+                Pace::new(WriteBudget { bytes: 4096.0 * 1e6, period_seconds: period }, 4096, unit, 0.0);
+            let mut least = 0.0_f64;
+            for at in 0..100_000 {
+                let (now, step) = (f64::from(at) * period / 1e5, period / 1e5);
+                let left = pace.blocks - pace.written;
+                assert!((pace.written - pace.spent_by(now)).abs() < 3e3, "{period} {unit} {now}");
+                assert!(
+                    pace.written <= pace.may(now) && pace.spent_by(now) >= least,
+                    "{period} {unit} {now}"
+                );
+                least = pace.spent_by(now);
+                pace.written(left / pace.horizon(now) * step);
+            }
+        }
     }
 
     #[test]

@@ -237,7 +237,7 @@ fn a_decision_is_a_look_and_the_look_that_is_due_with_it_is_left_to_it() {
     while control.due_seconds() < 33.0 {
         let now = control.due_seconds() + late;
         late += 0.001;
-        (0..PRICE_REQUESTS).for_each(|_| _ = control.observe(0, Op::Read, 0..1));
+        control.observe(0, Op::Read, 0..1);
         match control.must_decide(now) {
             true => {
                 control.decide(now, &[]).expect("decided");
@@ -252,18 +252,17 @@ fn a_decision_is_a_look_and_the_look_that_is_due_with_it_is_left_to_it() {
     }
     assert_eq!(decisions, [2.0, 4.0, 8.0, 16.0, 32.0]);
     assert_eq!(looks, [6.0, 10.0, 12.0, 14.0, 18.0, 20.0, 22.0, 24.0, 26.0, 28.0, 30.0]);
-    // Where nothing came, or only a mover, there is nothing to price; a few requests wait for more.
-    let mut look = |op, count| {
-        (0..count).for_each(|_| _ = control.observe(0, op, 0..1));
+    // Where nothing came, or only a mover, there is nothing to price.
+    let mut look = |op: Option<Op>| {
+        op.into_iter().for_each(|op| _ = control.observe(0, op, 0..1));
         let now = control.due_seconds();
-        let finds = control.finds_prices(now);
-        control.look(now, &[], Some(0));
+        control.look_at_rates(now, None);
+        let unpriced = control.unpriced;
+        control.look_at_rates(now, Some(0));
         assert!(!control.unpriced && control.due_seconds() > now);
-        (finds, control.asked)
+        unpriced
     };
-    let (mover, read) = (Op::Populate, Op::Read);
-    assert_eq!([look(mover, 1), look(read, 0), look(read, 1)], [(true, 0), (true, 0), (false, 1)]);
-    assert_eq!([look(read, 0), look(read, PRICE_REQUESTS - 1)], [(false, 1), (true, 0)]);
+    assert_eq!([Some(Op::Populate), None, Some(Op::Read), None].map(&mut look), [false, false, true, false]);
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use larder_policy::doors::{KINDS, Kind, SHAPES};
 
 use counts::{Count, Counts};
-use lives::{AGES, Course, age, live};
+use lives::{AGES, Course, age};
 use sample::Sample;
 
 use super::super::ServedBy;
@@ -188,9 +188,8 @@ impl Ledger {
         let age = age(before.since, now, self.unit);
         let count = self.counts.count(before.kind);
         count.lived = true;
-        let from = before.since.max(self.sample.counted());
-        live(&mut count.lives, self.unit, before.since, from, now);
         let life = &mut count.lives[age];
+        life.lived += now - before.since.max(self.sample.counted());
         life.ended += 1.0;
         life.rewritten += if kind.is_write() { 1.0 } else { self.rewritten[kind.index()] };
         // A block that is not there can enter with this request, at its price.

@@ -25,24 +25,6 @@ pub(super) fn age(since: f64, now: f64, unit: f64) -> usize {
     (u64::BITS - units.leading_zeros()).min(AGES as u32 - 1) as usize
 }
 
-/// Seconds until which a life is of this age, from its begin on.
-pub(super) fn end(age: usize, unit: f64) -> f64 {
-    if age + 1 < AGES { unit * (1u64 << age) as f64 } else { f64::INFINITY }
-}
-
-/// A life that began at `since` went on from one moment to another: each age has its part of that.
-pub(super) fn live(lives: &mut [Age; AGES], unit: f64, since: f64, from: f64, until: f64) {
-    let (mut from, first) = (from, age(since, from, unit));
-    for (at, life) in lives.iter_mut().enumerate().skip(first) {
-        let to = (since + end(at, unit)).min(until);
-        life.lived += to - from;
-        if to >= until {
-            break;
-        }
-        from = to;
-    }
-}
-
 /// What is known of the lives of one kind, age by age: made once to be asked for several stays.
 #[derive(Clone, Debug)]
 pub(super) struct Course {

@@ -1,6 +1,6 @@
 //! The blocks of a tenant whose lives are looked at, by their ages.
 //!
-//! Each age has a list of its blocks from the youngest life to the oldest, so that only what grows older is touched when the lives under way are counted, not every block: prices
+//! Each age has a list of its blocks in the order in which they were accessed, so that only what grows older is touched when the lives under way are counted, not every block: prices
 //! are found many times in the life of a block.
 
 use larder_policy::doors::spread;
@@ -8,7 +8,7 @@ use larder_policy::index::{Index, hash};
 use larder_policy::{Handle, List, Node};
 
 use super::counts::Counts;
-use super::lives::{AGES, age, end, live};
+use super::lives::{AGES, age};
 
 /// Blocks, at most.
 pub(super) const SAMPLE: usize = 1 << 13;
@@ -145,30 +145,27 @@ impl Sample {
         }
     }
 
-    /// Count the lives under way up to `now`.
+    /// Count the lives under way up to `now`, each at the age that it has then.
     pub(super) fn count_until(&mut self, now: f64, counts: &mut Counts) {
-        let passed = now - self.counted;
-        counts.iter_mut().for_each(|count| count.live(passed));
         for list in 0..AGES - 1 {
             while let Some(handle) = self.lists[list].oldest() {
                 let Block { since, kind, .. } = self.blocks[handle as usize];
                 if age(since, now, self.unit) <= list {
                     break;
                 }
-                let older = now - (since + end(list, self.unit));
-                let count = counts.count(kind.into());
-                count.lives[list].lived -= older;
-                count.lives[list + 1].lived += older;
-                count.alive[list] -= 1;
-                count.alive[list + 1] += 1;
+                let alive = &mut counts.count(kind.into()).alive;
+                alive[list] -= 1;
+                alive[list + 1] += 1;
                 self.change_list(handle, list, list + 1);
             }
         }
+        let passed = now - self.counted;
+        counts.iter_mut().for_each(|count| count.live(passed));
         while let Some(handle) = self.lists[NEW].oldest() {
             let Block { since, kind, .. } = self.blocks[handle as usize];
             let (age, count) = (age(since, now, self.unit), counts.count(kind.into()));
             count.lived = true;
-            live(&mut count.lives, self.unit, since, since, now);
+            count.lives[age].lived += now - since;
             count.alive[age] += 1;
             self.change_list(handle, NEW, age);
         }
@@ -206,11 +203,8 @@ mod tests {
     impl Model {
         fn count_until(&mut self, now: f64, unit: f64) {
             for &(kind, since) in self.blocks.values() {
-                for at in 0..AGES {
-                    let began = if at == 0 { since } else { since + end(at - 1, unit) };
-                    let (from, until) = (began.max(self.counted), (since + end(at, unit)).min(now));
-                    *self.lived.entry((kind, at)).or_default() += (until - from).max(0.0);
-                }
+                let lived = self.lived.entry((kind, age(since, now, unit))).or_default();
+                *lived += now - since.max(self.counted);
             }
             self.counted = now;
         }
