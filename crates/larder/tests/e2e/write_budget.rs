@@ -165,16 +165,19 @@ fn a_restart_is_no_new_budget() {
         guests.into_iter().for_each(Traffic::finish);
         status
     };
-    // A twentieth of it at once, and then next to nothing.
-    let burst = 8 * MIB / 20;
     let data = |status: &Value| written(status) - count(&status["cache"]["ssd_write_bytes"], "metadata");
-    let larder = setup("larder", "8MiB/24h").start();
-    let first = refused(&larder);
-    assert!(data(&first) > burst / 2, "{first:#}");
-    let larder = larder.stop().start();
-    let second = refused(&larder);
-    assert!(data(&first) + data(&second) <= burst + burst / 20, "{second:#}");
-    let said = count(&second["cache"]["write_budget"], "written_bytes");
-    assert!(said >= data(&first), "{second:#}");
-    larder.stop();
+    // A twentieth of it at once, and then next to nothing; where writes have a price a load that has just begun may have most of it.
+    let burst = 8 * MIB / 20;
+    for (allocator, most) in [("eci", burst + burst / 20), ("larder", 8 * MIB)] {
+        let larder = setup(allocator, "8MiB/24h").start();
+        let first = refused(&larder);
+        assert!(data(&first) > burst / 2, "{first:#}");
+        let larder = larder.stop().start();
+        let second = refused(&larder);
+        let both = data(&first) + data(&second);
+        assert!(both <= most, "{allocator}: {second:#}");
+        let said = count(&second["cache"]["write_budget"], "written_bytes");
+        assert!(said >= data(&first), "{allocator}: {second:#}");
+        larder.stop();
+    }
 }
