@@ -371,10 +371,13 @@ impl ControlLoop {
         let free = u64::from(self.config.cache_blocks).saturating_sub(held_blocks);
         let write = |position: &Position| position.present.then_some(position.decision.mode.write);
         let writes: Vec<_> = self.positions.iter().map(write).collect();
-        let may = self.pace.as_ref().map_or(Writes::ANY, |pace| pace.writes(now, self.config.epoch_seconds));
         // A decision may come soon after a look, and where epochs are short not every look finds prices.
         let looks = gate.since_priced(now) / (self.config.epoch_seconds / LOOKS);
         let (cache_blocks, fade) = (self.config.cache_blocks, FADE.powf(looks));
+        if let Some(pace) = &mut self.pace {
+            pace.offered(&gate.offered(&writes), now);
+        }
+        let may = self.pace.as_ref().map_or(Writes::ANY, |pace| pace.writes(now, self.config.epoch_seconds));
         // Where nobody asked for anything prices stay.
         match std::mem::take(&mut self.unpriced) {
             true => gate.price(now, may, Room { cache_blocks, free }, fade, &writes),

@@ -9,7 +9,7 @@ use larder_alloc::control::WriteBudget;
 use larder_alloc::{Goals, Reservation};
 use larder_sim::tenants::{DecisionRow, Pace, TenantPlan, TenantsPlan, TenantsResult, simulate_tenants};
 use larder_sim::{BlockSize, Requests};
-use larder_trace::{Generator, Pattern, Workload};
+use larder_trace::{Generator, Pattern, Request, Workload};
 
 const BLOCK: u64 = 4096;
 
@@ -212,6 +212,31 @@ fn a_budget_of_writes_holds_in_every_period() {
             }
         }
     }
+}
+
+/// Who works in the first eighth of each day, and wants more than may be written, finds most of the day's budget from the second day on: when work comes is known by then.
+#[test]
+fn a_budget_is_spent_when_work_came_the_day_before() {
+    const DAY: f64 = 1200.0;
+    let worked = |days: u32| {
+        let mut plan = plan(vec![TenantPlan::new("one")], "larder", 0);
+        plan.duration_seconds = Some(DAY * f64::from(days));
+        plan.budget = Some(WriteBudget { bytes: (2000 * BLOCK) as f64, period_seconds: DAY });
+        let generator = Generator::new(&[popular(100, 0.5)], 0, 1).expect("a workload");
+        let source = move || {
+            let (day_ns, work_ns) = ((DAY * 1e9) as u64, (DAY / 8.0 * 1e9) as u64);
+            let by_day = move |time_ns: u64| time_ns / work_ns * day_ns + time_ns % work_ns;
+            Ok::<_, Infallible>(Requests(
+                generator.clone().map(move |it| Request { time_ns: by_day(it.time_ns), ..it }),
+            ))
+        };
+        let result = simulate_tenants(&plan, &[source], |_| {}).expect("it can be run");
+        result.total.ssd_writes.total
+    };
+    let until = [0, worked(1), worked(2), worked(3)];
+    let used = [1, 2, 3].map(|day| (until[day] - until[day - 1]) as f64 / 2000.0);
+    assert!(used.iter().all(|&used| used <= 1.02), "{used:?}");
+    assert!(used[1] > 0.8 && used[2] > 0.8, "{used:?}");
 }
 
 /// A budget of more than is wanted costs nothing, also for blocks that are read again after a while only: the latencies are those without one.

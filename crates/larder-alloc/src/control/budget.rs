@@ -2,6 +2,13 @@
 
 use super::BudgetPeriod;
 use super::gate::Writes;
+use load::Load;
+use rhythm::{PARTS, Rhythm};
+
+mod load;
+mod rhythm;
+
+pub(super) use rhythm::Offered;
 
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
@@ -37,16 +44,24 @@ const EARLY: f64 = 2.0;
 /// The same in the first period. The cache is empty then, and the sooner a block is in it, the longer it serves.
 const EARLY_COLD: f64 = 4.0;
 
-/// In the first period nothing tells how long a load lasts but that it lasted until now: it is taken to last so many times as long, and what is left may be spent by then.
+/// In the first period nothing tells how long a load lasts but that it lasted until now ([`Load::age`]): it is taken to last so many times as long, and what is left may be spent by then.
 const LASTS: f64 = 4.0;
+
+/// At the begin of the first period what is left may be spent so many times as fast as evenly where that is sooner, and ever more evenly after that: a load that begins late, when little is left of the
+/// period, may well last until its end.
+const EARLY_FIRST: f64 = 5.0;
 
 /// Where the end may come at any time nothing is spent early.
 const EVENLY: f64 = 1.0;
 
+/// Where it is known when in a period what is worth writing comes ([`Rhythm`]) such a share of the budget is spent then. The rest is for what comes at other times.
+const BY_RHYTHM: f64 = 0.9;
+
 /// How a budget is kept.
 ///
-/// No more than the period's budget is written in a period, and by any time in it no more than [`EARLY`] ([`EARLY_COLD`]) times the even share, or what [`LASTS`] allows if that is more (and [`AHEAD`]).
-#[derive(Clone, Copy, Debug)]
+/// No more than the period's budget is written in a period, and by any time in it no more than [`EARLY`] ([`EARLY_COLD`]) times the even share, or what [`LASTS`] or the [`Rhythm`] of the periods before
+/// allow if that is more (and [`AHEAD`]).
+#[derive(Clone, Debug)]
 pub(super) struct Pace {
     blocks: f64,
     period: f64,
@@ -57,6 +72,9 @@ pub(super) struct Pace {
     early: f64,
     /// Seconds that a load is taken to have lasted at least.
     unit: f64,
+    /// None where nothing tells what is worth its price.
+    load: Option<Load>,
+    rhythm: Rhythm,
 }
 
 impl Pace {
@@ -70,6 +88,8 @@ impl Pace {
             written: 0.0,
             early: EARLY_COLD,
             unit: unit.max(f64::MIN_POSITIVE),
+            load: unit.is_finite().then(|| Load::new(unit.max(f64::MIN_POSITIVE), now)),
+            rhythm: Rhythm::default(),
         }
     }
 
@@ -77,7 +97,9 @@ impl Pace {
     pub(super) fn changed(&self, budget: WriteBudget, block_bytes: u32, now: f64) -> Self {
         let new = Self::new(budget, block_bytes, self.unit, now);
         if new.period == self.period {
-            Self { blocks: new.blocks, ..*self }
+            let mut same = Self { blocks: new.blocks, ..self.clone() };
+            same.rhythm.plan(same.blocks);
+            same
         } else {
             Self { early: EARLY, ..new }
         }
@@ -91,6 +113,9 @@ impl Pace {
     /// The period began so many seconds before, and so much of it is written. What was written in a `first` one may be more than would be open in another by now.
     pub(super) fn resume(&mut self, written: f64, since_seconds: f64, first: bool) {
         (self.began, self.written) = (self.began - since_seconds, written);
+        if let Some(load) = &mut self.load {
+            load.since(self.began);
+        }
         self.early = if first { EARLY_COLD } else { EARLY };
     }
 
@@ -100,6 +125,9 @@ impl Pace {
     }
 
     pub(super) fn follow(&mut self, period: BudgetPeriod, block_bytes: f64) {
+        if period.began_seconds > self.began {
+            self.rhythm.turn(self.blocks);
+        }
         (self.began, self.written) = (period.began_seconds, period.written_bytes / block_bytes);
         self.early = if period.first { EARLY_COLD } else { EARLY };
     }
@@ -118,12 +146,29 @@ impl Pace {
 
     /// Begin a new period where one is over.
     pub(super) fn turn(&mut self, now: f64) {
+        if now < self.period_end() {
+            return;
+        }
         while now >= self.period_end() {
             self.began += self.period;
             self.early = self.early.min(EARLY);
             // What was written too much weighs on the next one.
             self.written = (self.written - self.blocks).max(0.0);
         }
+        self.rhythm.turn(self.blocks);
+    }
+
+    /// This was offered to the SSD since that was told last.
+    pub(super) fn offered(&mut self, offered: &Offered, now: f64) {
+        self.rhythm.offered(offered, self.part(now));
+        if let Some(load) = &mut self.load {
+            load.offered(offered.saves, now);
+        }
+    }
+
+    /// The share of the period that is over.
+    fn part(&self, now: f64) -> f64 {
+        (now - self.began) / self.period
     }
 
     pub(super) fn period_seconds(&self) -> f64 {
@@ -148,7 +193,7 @@ impl Pace {
     /// What may be written from the begin of the period to `now`.
     fn may(&self, now: f64) -> f64 {
         let ahead = if self.early > EVENLY { AHEAD } else { 0.0 };
-        let share = (now - self.began) / self.period * self.early;
+        let share = self.part(now) * self.early;
         ((self.blocks * share).max(self.spent_by(now)) + self.blocks * ahead).min(self.blocks)
     }
 
@@ -157,18 +202,31 @@ impl Pace {
         self.early == EARLY_COLD
     }
 
+    /// The load by which a first period is paced.
+    fn new_load(&self) -> Option<&Load> {
+        self.load.as_ref().filter(|_| self.is_first())
+    }
+
     /// Seconds in which what is left may be spent.
     fn horizon(&self, now: f64) -> f64 {
-        let of_rest = (self.period_end() - now).max(0.0) / self.early;
-        match self.is_first() {
-            true => of_rest.min(LASTS * (now - self.began).max(self.unit)),
-            false => of_rest,
+        let rest = (self.period_end() - now).max(0.0);
+        match self.new_load() {
+            Some(load) => {
+                let early = EVENLY + (EARLY_FIRST - EVENLY) * rest / self.period;
+                (rest / early).min(LASTS * load.age(now).max(self.unit))
+            }
+            None => rest / self.early,
         }
     }
 
-    /// What is spent by some time of the period where there always is something to write: what is left at any moment, in its [horizon](Self::horizon).
+    /// What may be spent by some time of the period: what is left at any moment is spent `early`, or in what a load that has always been there is taken to last; or when what is worth it came before, a part
+    /// of a period sooner.
     fn spent_by(&self, time: f64) -> f64 {
-        let (Self { period, early, unit, .. }, time) = (*self, time - self.began);
+        let by_rhythm = match self.early > EVENLY {
+            true => self.rhythm.spent(self.part(time) + 1.0 / PARTS as f64).unwrap_or(0.0) * BY_RHYTHM,
+            false => 0.0,
+        };
+        let (&Self { period, early, unit, .. }, time) = (self, time - self.began);
         // From `turn` on a part of the rest is less than what a load is taken to last, which grows from `first` on.
         let turn = match (self.is_first(), period / (1.0 + LASTS * early)) {
             (true, turn) if turn > unit => turn,
@@ -181,18 +239,22 @@ impl Pace {
             left *= (time.min(turn) / first).powf(-1.0 / LASTS);
         }
         left *= ((period - time.max(turn)) / (period - turn)).max(0.0).powf(early);
-        self.blocks * (1.0 - left)
+        self.blocks * (1.0 - left).max(by_rhythm)
     }
 
     /// Blocks per second that may be written over the next `seconds`, of this period and of those that begin before they are over.
     ///
-    /// What is left is spent [`EARLY`] times as fast as would use it up evenly (or faster, [`LASTS`]), which leaves less and less; and who was idle before may write what was left over then.
+    /// What is left is spent [`EARLY`] times as fast as would use it up evenly, which leaves less and less; and who was idle before may write what was left over then. But while nothing tells how long a load
+    /// lasts what was left over is spent no sooner than anything else.
     pub(super) fn rate(&self, now: f64, seconds: f64) -> f64 {
         let left = (self.blocks - self.written).max(0.0);
         let rest = (self.period_end() - now).max(0.0);
         let seconds = seconds.max(f64::MIN_POSITIVE);
         if seconds <= rest {
-            let behind = self.spent_by(now + seconds) - self.written;
+            let behind = match self.new_load() {
+                Some(_) => 0.0,
+                None => self.spent_by(now + seconds) - self.written,
+            };
             return (left / self.horizon(now)).max(behind / seconds).min(left / seconds);
         }
         let periods = (seconds - rest) / self.period;
@@ -200,11 +262,19 @@ impl Pace {
         (left + self.blocks * (periods.trunc() + of_last)) / seconds
     }
 
+    /// What is worth less is not to be written, by what came in the periods before. Where less is written than was to be by now, all the less: this one is not like them.
+    fn worth(&self, now: f64) -> f64 {
+        let least = AHEAD * self.blocks;
+        let kept_to = |spent: f64| (self.written + least) / (spent * self.blocks + least);
+        let spent = self.rhythm.spent(self.part(now)).filter(|_| self.early > EVENLY);
+        spent.map_or(0.0, |spent| self.rhythm.worth() * kept_to(spent).min(1.0))
+    }
+
     /// What may be written over the next `seconds`, and until the period ends: anything where that is sooner.
     pub(super) fn writes(&self, now: f64, seconds: f64) -> Writes {
         let (left, rest) = ((self.blocks - self.written).max(0.0), self.period_end() - now);
         let lasting = if seconds <= rest { left / rest } else { f64::INFINITY };
-        Writes { rate: self.rate(now, seconds), lasting, period: self.period }
+        Writes { rate: self.rate(now, seconds), lasting, period: self.period, worth: self.worth(now) }
     }
 }
 
@@ -314,13 +384,14 @@ mod tests {
     fn a_load_that_has_just_begun_may_end_soon() {
         let mut pace =
             Pace::new(WriteBudget { bytes: 4096.0 * 1e6, period_seconds: 86_400.0 }, 4096, 60.0, 0.0);
-        // In four minutes, after ten of them in forty; after two hours eight more are longer than a fourth of the rest.
+        // In four minutes, after ten of them in forty; after two hours eight more are longer than what is left of the day, spent nearly five times as fast as evenly.
         assert_eq!(pace.rate(0.0, 10.0).round(), (1e6_f64 / 240.0).round());
         pace.written(6e5);
         assert_eq!(pace.rate(600.0, 10.0).round(), (4e5_f64 / 2400.0).round());
         pace.written(2e5);
-        assert_eq!(pace.rate(2.0 * 3600.0, 10.0).round(), (2e5_f64 / (22.0 * 900.0)).round());
-        // A minute, an hour and a half, and the rest.
+        let early = 1.0 + 4.0 * 22.0 / 24.0;
+        assert_eq!(pace.rate(2.0 * 3600.0, 10.0).round(), (2e5_f64 / (22.0 * 3600.0 / early)).round());
+        // At the most by then: a minute, an hour and a half, and the rest.
         let pace = Pace { written: 0.0, ..pace };
         let left = |time: f64| 1.0 - pace.spent_by(time) / 1e6;
         let turn = 86_400.0 / 17.0;
@@ -334,7 +405,14 @@ mod tests {
         assert_eq!(pace.rate(86_400.0, 10.0).round(), (1e6_f64 / 43_200.0).round());
     }
 
-    /// Whoever always has something to write, and writes at the rate that is told, has written at any time what is told to be spent by then.
+    /// What would save so many seconds.
+    fn saving(seconds: f64) -> Offered {
+        let mut offered = Offered::default();
+        offered.add(1e-3, seconds / 1e-3);
+        offered
+    }
+
+    /// Whoever always has something to write, and writes at the rate that is told, has written all of it when the period ends, and at no time more than may be written by then.
     #[test]
     fn what_is_spent_is_what_the_rate_comes_to() {
         for (period, unit) in [(86_400.0, 60.0), (1000.0, 61.0), (1000.0, 500.0), (100.0, f64::INFINITY)] {
@@ -343,8 +421,10 @@ mod tests {
             let mut least = 0.0_f64;
             for at in 0..100_000 {
                 let (now, step) = (f64::from(at) * period / 1e5, period / 1e5);
+                pace.offered(&saving(step), now);
                 let left = pace.blocks - pace.written;
-                assert!((pace.written - pace.spent_by(now)).abs() < 3e3, "{period} {unit} {now}");
+                let differs = (pace.written - pace.spent_by(now)).abs();
+                assert!(unit.is_finite() || differs < 3e3, "{period} {unit} {now}");
                 assert!(
                     pace.written <= pace.may(now) && pace.spent_by(now) >= least,
                     "{period} {unit} {now}"
@@ -352,7 +432,72 @@ mod tests {
                 least = pace.spent_by(now);
                 pace.written(left / pace.horizon(now) * step);
             }
+            assert!(pace.written > 0.999 * pace.blocks, "{period} {unit}: {}", pace.written);
         }
+    }
+
+    /// In a run of an hour little comes for forty minutes, and then a load that lasts until its end.
+    #[test]
+    fn a_load_that_begins_late_is_new_as_well() {
+        let mut pace =
+            Pace::new(WriteBudget { bytes: 4096.0 * 1e6, period_seconds: 3600.0 }, 4096, 60.0, 0.0);
+        for second in 1..3600 {
+            let now = f64::from(second);
+            let load = if second <= 2400 { 1e-3 } else { 1.0 };
+            pace.offered(&saving(load), now);
+            match second {
+                // It is as old as the run.
+                2399 => assert_eq!(
+                    pace.horizon(now).round(),
+                    (1201.0_f64 / (1.0 + 4.0 * 1201.0 / 3600.0)).round()
+                ),
+                // In four minutes, not all that was left over at once; when it is half over a fifth is left for the rest.
+                2430 => assert_eq!(pace.horizon(now), 240.0),
+                3000 => assert!((6e5..8.5e5).contains(&pace.written), "{}", pace.written),
+                _ => (),
+            }
+            if second > 2400 {
+                pace.written(pace.rate(now, 1.0));
+            }
+        }
+        assert!(pace.written > 0.95e6 && pace.written <= 1e6, "{}", pace.written);
+    }
+
+    /// Of a day's load, which comes in its first three hours, what is worth a millisecond is as much as may be written, and what is worth a tenth of that comes as well.
+    fn morning(pace: &mut Pace, day: u32) {
+        for minute in 0..180 {
+            let mut offered = Offered::default();
+            [1e-3, 1e-4].iter().for_each(|&worth| offered.add(worth, 1e6 / 180.0));
+            let now = f64::from(day) * 86_400.0 + f64::from(minute) * 60.0;
+            pace.turn(now);
+            pace.offered(&offered, now);
+        }
+    }
+
+    #[test]
+    fn what_came_yesterday_is_expected_today() {
+        let mut pace =
+            Pace::new(WriteBudget { bytes: 4096.0 * 1e6, period_seconds: 86_400.0 }, 4096, 600.0, 0.0);
+        morning(&mut pace, 0);
+        assert_eq!(pace.worth(3600.0), 0.0);
+        let at = |hour: f64| 86_400.0 + hour * 3600.0;
+        pace.turn(at(0.0));
+        // After an hour and a half, and the half hour to come, two thirds of what is spent by rhythm; after three hours all of that.
+        let share = |blocks: f64| (blocks / 1e6 * 100.0).round() / 100.0;
+        assert_eq!([1.5, 3.0, 12.0].map(|hour| share(pace.spent_by(at(hour)))), [0.6, 0.9, 0.9]);
+        assert!(pace.may(at(3.0)) <= 1e6 && pace.rate(at(1.0), 600.0) > 400.0);
+        // What was worth a tenth stays out while as much is written as was to be; where far less is, not even that tells what is worth it.
+        pace.written(4e5);
+        assert!((0.8e-4..=1.1e-3).contains(&pace.worth(at(1.0))), "{}", pace.worth(at(1.0)));
+        pace.written -= 4e5;
+        assert!(pace.worth(at(2.5)) < 0.1 * pace.rhythm.worth());
+        // With more to write it is all worth it; in periods of another length, and evenly spent ones, nothing is known.
+        let budget = |bytes, period_seconds| WriteBudget { bytes, period_seconds };
+        assert_eq!(pace.changed(budget(4096.0 * 4e6, 86_400.0), 4096, at(1.0)).worth(at(2.0)), 0.0);
+        let other = pace.changed(budget(4096.0 * 1e6, 3600.0), 4096, at(1.0));
+        assert!(other.rhythm.spent(0.5).is_none() && pace.rhythm.spent(0.5).is_some());
+        pace.spend_evenly();
+        assert_eq!((pace.worth(at(2.5)), share(pace.spent_by(at(12.0)))), (0.0, 0.5));
     }
 
     #[test]
@@ -360,8 +505,8 @@ mod tests {
         let mut pace =
             Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096, 10.0, 0.0);
         pace.written(400.0);
-        let Writes { rate, lasting, period } = pace.writes(40.0, 10.0);
-        assert_eq!((rate, lasting, period), (pace.rate(40.0, 10.0), 10.0, 100.0));
+        let Writes { rate, lasting, period, worth } = pace.writes(40.0, 10.0);
+        assert_eq!((rate, lasting, period, worth), (pace.rate(40.0, 10.0), 10.0, 100.0, 0.0));
         assert_eq!((pace.writes(90.0, 10.0).lasting, pace.writes(90.5, 10.0).lasting), (60.0, f64::INFINITY));
         pace.written(700.0);
         assert_eq!(pace.writes(40.0, 10.0).lasting, 0.0);
@@ -369,8 +514,8 @@ mod tests {
 
     #[test]
     fn what_is_behind_raises_the_rate_and_what_is_ahead_lowers_it() {
-        let mut pace =
-            Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096, 10.0, 0.0);
+        let budget = WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 };
+        let mut pace = Pace::new(budget, 4096, f64::INFINITY, 0.0);
         // Four times what would use it up evenly. Who has written nothing in the first half may write what was left over then.
         let caught_up = 1000.0 * (1.0 - 0.4_f64.powi(4)) / 10.0;
         assert_eq!(pace.rate(0.0, 10.0), 40.0);

@@ -9,9 +9,9 @@
 //!
 //! What kinds are worth is true in the mean. How much more than its price, or less, goes with the shares: where one device has a line of writes to work off, doors let them go to the other ([`Terms::gains`]).
 
-use super::ServedBy;
+use super::{ServedBy, budget};
 use crate::{Latencies, Timed, WritePolicy};
-use admitted::{Limit, Offered, admit};
+use admitted::{Limit, Offered, admit, saves};
 use demand::affordable;
 use larder_policy::doors::{Doors, Gains, KINDS, Kind, SHAPES, Terms};
 use ledger::{Ledger, Price, Spans};
@@ -95,11 +95,14 @@ pub(super) struct Writes {
     pub lasting: f64,
     /// Seconds of a period.
     pub period: f64,
+    /// What is worth less stays out: seconds for a block.
+    pub worth: f64,
 }
 
 impl Writes {
     /// Whatever is offered.
-    pub const ANY: Self = Self { rate: f64::INFINITY, lasting: f64::INFINITY, period: f64::INFINITY };
+    pub const ANY: Self =
+        Self { rate: f64::INFINITY, lasting: f64::INFINITY, period: f64::INFINITY, worth: 0.0 };
 }
 
 /// What places the cache has.
@@ -259,11 +262,12 @@ impl Gate {
         fade: f64,
         writes: &[Option<WritePolicy>],
     ) {
-        let Writes { rate, lasting, period } = may;
+        let Writes { rate, lasting, period, worth: least } = may;
         let since = now - self.priced;
         self.count_until(now, period, writes);
         let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
-        let worth = FORESIGHT * affordable(there.map(|(ledger, _)| ledger.demand()), lasting, period);
+        let unaffordable = affordable(there.map(|(ledger, _)| ledger.demand()), lasting, period);
+        let worth = least.max(FORESIGHT * unaffordable);
         // By then all that the cache holds has been written over.
         let written_over = |rate: f64| f64::from(room.cache_blocks) / rate.max(f64::MIN_POSITIVE);
         let (youth, places) = (written_over(rate), self.places(writes));
@@ -272,8 +276,8 @@ impl Gate {
         let free = if rate.is_finite() { 0.0 } else { room.free as f64 / seconds };
         let limits = PARTS.map(|part| Limit { writes: rate, places: places * part + free, worth });
         let stays = PARTS.map(|part| written_over(rate.min(places * part)));
-        let saves = self.try_out(&limits, stays, youth, writes);
-        let best = (1..PARTS.len()).fold(0, |best, at| if saves[at] > saves[best] { at } else { best });
+        let saved = self.try_out(&limits, stays, youth, writes);
+        let best = (1..PARTS.len()).fold(0, |best, at| if saved[at] > saved[best] { at } else { best });
         let spans = Spans { stay: stays[best], youth };
         self.price = Some(self.settle_on(limits[best], spans, writes));
         self.priced = now;
@@ -286,6 +290,15 @@ impl Gate {
                 doors.open(at, terms);
             }
         }
+    }
+
+    /// What was offered since prices were found last, by what it was found to be worth then.
+    pub(super) fn offered(&self, writes: &[Option<WritePolicy>]) -> budget::Offered {
+        let mut all = budget::Offered::default();
+        for (ledger, _) in self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some()) {
+            ledger.lately().for_each(|(blocks, worth)| all.add(worth, blocks));
+        }
+        all
     }
 
     /// Time has gone by in which nobody asked for anything: prices stay.
@@ -323,18 +336,16 @@ impl Gate {
         youth: f64,
         writes: &[Option<WritePolicy>],
     ) -> [f64; N] {
-        let mut offers: [Vec<Offered>; N] = std::array::from_fn(|_| Vec::new());
+        let (mut offers, mut worths) = (Vec::new(), Vec::new());
         for (tenant, (ledger, write)) in self.ledgers.iter().zip(writes).enumerate() {
             let Some(write) = write.filter(|_| !ledger.is_idle()) else { continue };
-            for (kind, worths) in ledger.worths_offered(stays, youth, write, &self.nominal) {
-                let offer = offer(ledger, tenant, kind);
-                for (offers, worth) in offers.iter_mut().zip(worths) {
-                    offers.push(Offered { worth, ..offer });
-                }
+            for (kind, worth) in ledger.worths_offered(stays, youth, write, &self.nominal) {
+                offers.push(offer(ledger, tenant, kind));
+                worths.push(worth);
             }
         }
-        let mut limits = limits.iter();
-        offers.map(|offers| limits.next().map_or(0.0, |&limit| admit(offers, limit).saves))
+        let mut order = Vec::new();
+        std::array::from_fn(|part| saves(&offers, |at| worths[at][part], limits[part], &mut order))
     }
 
     /// The same enters from now on, and of what is not offered now what is worth as much; the price of it. What is worth how much is remembered.
@@ -366,9 +377,9 @@ impl Gate {
             }
             idle.push((tenant, at));
         }
-        let admitted = admit(offers, limit);
+        let admitted = admit(&offers, limit);
         let mut of_strangers = vec![Terms::default(); strangers.len()];
-        for &(at, kind, share) in &admitted.shares {
+        for (&Offered { tenant: at, kind, .. }, &share) in offers.iter().zip(&admitted.shares) {
             let terms = self.terms.get_mut(at).or_else(|| of_strangers.get_mut(at - tenants));
             if let Some(terms) = terms {
                 terms.shares[kind.index()] = share;

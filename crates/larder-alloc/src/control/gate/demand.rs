@@ -22,6 +22,8 @@ const UNKNOWN: f64 = 0.01;
 pub(super) struct Demand {
     /// Blocks by [`Kind::index`]; empty as long as nothing was offered.
     blocks: Vec<f64>,
+    /// Those that no time has gone by for yet, likewise.
+    lately: Vec<f64>,
     /// The time in which they were.
     seconds: f64,
 }
@@ -29,33 +31,45 @@ pub(super) struct Demand {
 impl Demand {
     /// Blocks that are written to the SSD, or would be.
     pub(super) fn offer(&mut self, kind: Kind, blocks: u64) {
-        if self.blocks.is_empty() {
+        if self.lately.is_empty() {
             self.blocks.resize(KINDS, 0.0);
+            self.lately.resize(KINDS, 0.0);
         }
-        self.blocks[kind.index()] += blocks as f64;
+        self.lately[kind.index()] += blocks as f64;
+    }
+
+    /// Blocks by [`Kind::index`] that no time has gone by for yet.
+    pub(super) fn lately(&self) -> impl Iterator<Item = f64> {
+        self.lately.iter().copied()
     }
 
     /// So many seconds have gone by in which what is new was offered. All is remembered for a `period`, so that another day is told from this one.
     pub(super) fn pass(&mut self, seconds: f64, period: f64) {
         let stays = (-seconds / period).exp();
         self.seconds = (self.seconds + seconds) * stays;
-        self.blocks.iter_mut().for_each(|blocks| *blocks *= stays);
+        self.stay(stays);
     }
 
     /// The same for a long time in which nothing was offered, as many short ones would have it.
     pub(super) fn pass_over(&mut self, seconds: f64, period: f64) {
         let stays = (-seconds / period).exp();
         self.seconds = self.seconds * stays + period * (1.0 - stays);
-        self.blocks.iter_mut().for_each(|blocks| *blocks *= stays);
+        self.stay(stays);
+    }
+
+    fn stay(&mut self, stays: f64) {
+        for (blocks, lately) in self.blocks.iter_mut().zip(&mut self.lately) {
+            *blocks = (*blocks + std::mem::take(lately)) * stays;
+        }
     }
 
     /// Less than a block is left of what was offered.
     pub(super) fn is_forgotten(&self) -> bool {
-        self.blocks.iter().sum::<f64>() < 1.0
+        self.blocks.iter().chain(&self.lately).sum::<f64>() < 1.0
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.blocks.capacity() * size_of::<f64>()
+        (self.blocks.capacity() + self.lately.capacity()) * size_of::<f64>()
     }
 }
 
@@ -67,9 +81,10 @@ pub(super) fn affordable<'d>(
     period: f64,
 ) -> f64 {
     let mut rates = [0.0; WORTHS];
-    for (Demand { blocks, seconds }, worth) in demands {
+    for (Demand { blocks, lately, seconds }, worth) in demands {
         let seconds = seconds + UNKNOWN * period;
-        for (blocks, worth) in blocks.iter().zip(worth).filter(|(_, worth)| **worth >= LEAST) {
+        let blocks = blocks.iter().zip(lately).map(|(blocks, lately)| blocks + lately);
+        for (blocks, worth) in blocks.zip(worth).filter(|(_, worth)| **worth >= LEAST) {
             let at = ((worth / LEAST).log2() * STEPS) as usize;
             rates[at.min(WORTHS - 1)] += blocks / seconds;
         }

@@ -8,7 +8,7 @@
 use larder_policy::doors::{KINDS, Kind, SHAPES};
 
 use counts::{Count, Counts};
-use lives::{AGES, Course, age};
+use lives::{AGES, Course, Hope, age};
 use sample::Sample;
 
 use super::super::ServedBy;
@@ -78,27 +78,18 @@ struct Prospect {
 }
 
 impl Prospect {
-    /// What is saved by the reads to come of a block that stays so long.
-    fn later(&self, stay: f64) -> f64 {
+    /// What is to be expected of a block that stays so long: what the reads to come save, and how likely it is to be written anew before it leaves.
+    fn hope(&self, stay: f64) -> Hope {
         match &self.course {
-            Some(course) => course.saved(stay.min(self.longest), self.expected),
+            Some(course) => course.within(stay.min(self.longest), self.expected),
             // The same for no lives at all.
-            None => self.expected * (1.0 - (-1.0_f64).exp()),
+            None => Hope { saved: self.expected * (1.0 - (-1.0_f64).exp()), rewritten: 0.0 },
         }
     }
 
-    /// How likely the block is to be written anew before it leaves.
-    fn rewritten(&self, stay: f64) -> f64 {
-        self.course.as_ref().map_or(0.0, |course| course.rewritten(stay.min(self.longest)))
-    }
-
-    /// What is saved at once: each block that the SSD takes has to be written back some time, unless it is written anew before.
-    fn at_once(&self, rewritten: impl FnOnce() -> f64) -> f64 {
-        self.wait.map_or(0.0, |wait| self.saves - wait * (1.0 - rewritten()))
-    }
-
-    fn worth(&self, stay: f64) -> f64 {
-        self.later(stay) + self.at_once(|| self.rewritten(stay))
+    /// What a block of which so much is to be expected is worth: each one that the SSD takes has to be written back some time, unless it is written anew before.
+    fn worth(&self, hope: Hope) -> f64 {
+        hope.saved + self.wait.map_or(0.0, |wait| self.saves - wait * (1.0 - hope.rewritten))
     }
 }
 
@@ -216,6 +207,11 @@ impl Ledger {
         self.took[by as usize][kind.shape_served()].add(Timed { count: 1, seconds });
     }
 
+    /// Blocks that were offered since what is new was told last ([`Self::remember_until`]), and what each was found to be worth last.
+    pub(super) fn lately(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.demand.lately().zip(self.worth)
+    }
+
     /// Requests were served elsewhere.
     pub(super) fn absorb(&mut self, offers: &Offers) {
         for kind in Kind::all().filter(|kind| offers.blocks[kind.index()] > 0) {
@@ -258,10 +254,9 @@ impl Ledger {
 
     fn value_kind(&mut self, kind: Kind, spans: Spans, write: WritePolicy, nominal: &Latencies) {
         let prospect = self.prospect(kind, self.counts.get(kind), spans.youth, write, nominal);
-        let (at, later, rewritten) =
-            (kind.index(), prospect.later(spans.stay), prospect.rewritten(spans.stay));
-        self.worth[at] = later + prospect.at_once(|| rewritten);
-        (self.later[at], self.rewritten[at]) = (later, rewritten);
+        let (at, hope) = (kind.index(), prospect.hope(spans.stay));
+        (self.worth[at], self.later[at], self.rewritten[at]) =
+            (prospect.worth(hope), hope.saved, hope.rewritten);
         if !kind.is_write() {
             self.read_saves[kind.shape()] = prospect.saves;
         }
@@ -278,7 +273,7 @@ impl Ledger {
         Kind::all().filter_map(move |kind| {
             let count = self.counts.get(kind).filter(|count| count.offered > 0.0)?;
             let prospect = self.prospect(kind, Some(count), youth, write, nominal);
-            Some((kind, stays.map(|stay| prospect.worth(stay))))
+            Some((kind, stays.map(|stay| prospect.worth(prospect.hope(stay)))))
         })
     }
 

@@ -31,6 +31,10 @@ pub(super) struct Course {
     /// Seconds of the first age.
     unit: f64,
     ages: [Option<Known>; AGES],
+    /// At the begin of each age, and of the one after the last: up to the first of which not enough is known, and there.
+    begins: [Begin; AGES + 1],
+    /// Ages before the first of which not enough is known.
+    known: usize,
 }
 
 /// An age of which enough is known.
@@ -43,6 +47,24 @@ struct Known {
     /// Seconds saved, and lives ended by a write, for each that ends.
     saved: f64,
     rewritten: f64,
+}
+
+/// What became of lives by the begin of an age.
+#[derive(Clone, Copy, Debug, Default)]
+struct Begin {
+    seconds: f64,
+    alive: f64,
+    saved: f64,
+    rewritten: f64,
+}
+
+/// What is to be expected of a life.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Hope {
+    /// Seconds saved by its end.
+    pub saved: f64,
+    /// How likely a write ends it, or a read after which one is to come.
+    pub rewritten: f64,
 }
 
 impl Course {
@@ -62,32 +84,53 @@ impl Course {
                 });
             }
         }
-        Self { unit, ages }
+        let mut begins = [Begin::default(); AGES + 1];
+        let mut begin = Begin { alive: 1.0, ..Begin::default() };
+        let mut known = 0;
+        begins[0] = begin;
+        while let Some(&Some(age)) = ages.get(known) {
+            begin = begin.after(age, age.survive, whole(known, unit));
+            known += 1;
+            begins[known] = begin;
+        }
+        Self { unit, ages, begins, known }
     }
 
-    /// What is saved by the end of a life, if it ends within `stay` seconds.
+    /// What is to be expected of a life if it ends within `stay` seconds.
     ///
     /// Ages of which nothing is known are like the last that is known, or such that a read that saves `expected` may come at any moment of the stay, whatever is more.
-    pub(super) fn saved(&self, stay: f64, expected: f64) -> f64 {
-        self.value(stay, expected, |known| known.saved)
+    pub(super) fn within(&self, stay: f64, expected: f64) -> Hope {
+        if stay <= 0.0 {
+            return Hope::default();
+        }
+        let begun = (1..=self.known).take_while(|&at| self.begins[at].seconds < stay).count();
+        let begin = self.begins[begun];
+        // The stay ends at an age of which enough is known.
+        if let Some(age) = self.ages.get(begun).copied().flatten() {
+            let seconds = stay - begin.seconds;
+            let Begin { saved, rewritten, .. } = begin.after(age, (-age.per_second * seconds).exp(), seconds);
+            return Hope { saved, rewritten };
+        }
+        Hope {
+            saved: self.go_on(begin.saved, stay, expected, |known| known.saved),
+            rewritten: self.go_on(begin.rewritten, stay, 0.0, |known| known.rewritten),
+        }
     }
 
-    /// How likely a write ends a life within `stay` seconds, or a read after which one is to come.
-    pub(super) fn rewritten(&self, stay: f64) -> f64 {
-        self.value(stay, 0.0, |known| known.rewritten)
-    }
-
-    fn value(&self, stay: f64, expected: f64, of: impl Fn(&Known) -> f64) -> f64 {
-        let (mut value, mut alive, mut from) = (0.0, 1.0, 0.0);
-        let mut last = Ends::default();
-        let mut at = 0;
+    /// The `value` of the ages before the first of which not enough is known, and of those from there on, up to `stay`.
+    fn go_on(&self, mut value: f64, stay: f64, expected: f64, of: impl Fn(&Known) -> f64) -> f64 {
+        let mut at = self.known;
+        let Begin { seconds: mut from, mut alive, .. } = self.begins[at];
+        let before = at.checked_sub(1).and_then(|before| self.ages[before]);
+        let ends = |known: Known| Ends { per_second: known.per_second, save: of(&known) };
+        let mut last = before.map_or(Ends::default(), ends);
         while at < AGES && from < stay {
             let mut until = from + whole(at, self.unit);
             let known = self.ages[at];
             at += 1;
             let (ends, survive) = match known {
                 Some(known) => {
-                    last = Ends { per_second: known.per_second, save: of(&known) };
+                    last = ends(known);
                     (last, (until <= stay).then_some(known.survive))
                 }
                 None => {
@@ -105,6 +148,19 @@ impl Course {
             from = until;
         }
         value
+    }
+}
+
+impl Begin {
+    /// So many seconds later, of an age at which as much survives.
+    fn after(self, age: Known, survive: f64, seconds: f64) -> Self {
+        let ended = self.alive * (1.0 - survive);
+        Self {
+            seconds: self.seconds + seconds,
+            alive: self.alive * survive,
+            saved: self.saved + ended * age.saved,
+            rewritten: self.rewritten + ended * age.rewritten,
+        }
     }
 }
 

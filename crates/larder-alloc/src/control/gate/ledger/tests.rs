@@ -22,7 +22,7 @@ fn lives(lived: f64, ended: f64, saved: f64) -> [Age; AGES] {
 
 /// What the ends of these lives save, told apart by seconds.
 fn saved(lives: &[Age; AGES], stay: f64, expected: f64) -> f64 {
-    Course::of(lives, 1.0).saved(stay, expected)
+    Course::of(lives, 1.0).within(stay, expected).saved
 }
 
 fn value(ledger: &mut Ledger, now: f64, spans: Spans, write: WritePolicy) {

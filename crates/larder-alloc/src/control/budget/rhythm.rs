@@ -1,0 +1,198 @@
+//! When in a period of the budget what is worth writing comes, by the periods before.
+//!
+//! Load comes by day, or by night. Where the budget is shared out over the whole day, a load of its first hours finds a third of it, and the rest is lost. So what is offered to the SSD is remembered by the
+//! time of the period and by what it was worth. From the second period on the budget is spent when that came which was worth the most, of as much as may be written.
+
+/// Parts of a period that are told apart: half hours of a day.
+pub(super) const PARTS: usize = 48;
+
+/// Worths that are told apart, each so much higher than the one before: a fourth of an octave.
+const STEPS: f64 = 4.0;
+
+/// Worths that are told apart, from [`LEAST`] up to an hour.
+const WORTHS: usize = 128;
+
+/// What is worth less is not counted: seconds for a block.
+const LEAST: f64 = 1e-6;
+
+/// What is left of the periods before when another one is over in which something was offered.
+const REMEMBERED: f32 = 0.5;
+
+/// Blocks offered to the SSD, by what they are worth.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) struct Offered {
+    blocks: [f32; WORTHS],
+    /// Seconds that would be saved if all of it were written.
+    pub saves: f64,
+}
+
+impl Default for Offered {
+    fn default() -> Self {
+        Self { blocks: [0.0; WORTHS], saves: 0.0 }
+    }
+}
+
+impl Offered {
+    /// Blocks of which each would save so many seconds.
+    pub(in super::super) fn add(&mut self, worth: f64, blocks: f64) {
+        if worth >= LEAST && worth.is_finite() {
+            let at = ((worth / LEAST).log2() * STEPS) as usize;
+            self.blocks[at.min(WORTHS - 1)] += blocks as f32;
+            self.saves += worth * blocks;
+        }
+    }
+}
+
+/// What came in periods, by their parts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rhythm {
+    /// In this one; empty before anything came.
+    now: Vec<[f32; WORTHS]>,
+    before: Vec<[f32; WORTHS]>,
+    plan: Option<Plan>,
+}
+
+/// How a period's budget is to be spent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Plan {
+    /// The share of it that is spent by the begin of each part, and by the end of the last one.
+    spent: [f32; PARTS + 1],
+    /// What is worth less is not to be written.
+    worth: f64,
+}
+
+impl Rhythm {
+    /// This was offered when such a share of the period was over.
+    pub(super) fn offered(&mut self, offered: &Offered, at: f64) {
+        if offered.saves > 0.0 {
+            if self.now.is_empty() {
+                self.now.resize(PARTS, [0.0; WORTHS]);
+            }
+            let part = &mut self.now[((at * PARTS as f64) as usize).min(PARTS - 1)];
+            part.iter_mut().zip(&offered.blocks).for_each(|(blocks, more)| *blocks += more);
+        }
+    }
+
+    /// Another period begins, in which so many blocks may be written. One in which nothing came says nothing of those to come.
+    pub(super) fn turn(&mut self, blocks: f64) {
+        let now = std::mem::take(&mut self.now);
+        if self.before.is_empty() {
+            self.before = now;
+        } else {
+            let both = self.before.iter_mut().flatten().zip(now.iter().flatten());
+            both.for_each(|(before, now)| *before += (now - *before) * (1.0 - REMEMBERED));
+        }
+        self.plan(blocks);
+    }
+
+    /// So many blocks may be written in a period.
+    pub(super) fn plan(&mut self, blocks: f64) {
+        self.plan = Plan::of(&self.before, blocks);
+    }
+
+    /// The share of the budget that is to be spent when such a share of the period is over. None before the second period.
+    pub(super) fn spent(&self, at: f64) -> Option<f64> {
+        let plan = self.plan.as_ref()?;
+        let at = at.clamp(0.0, 1.0) * PARTS as f64;
+        let part = (at as usize).min(PARTS - 1);
+        let (from, to) = (f64::from(plan.spent[part]), f64::from(plan.spent[part + 1]));
+        Some(from + (to - from) * (at - part as f64))
+    }
+
+    /// What is worth less is not to be written: seconds for a block.
+    pub(super) fn worth(&self) -> f64 {
+        self.plan.map_or(0.0, |plan| plan.worth)
+    }
+}
+
+impl Plan {
+    /// What was worth the most, of all that was `offered` in the parts of a period, up to so many blocks. None where nothing was.
+    fn of(offered: &[[f32; WORTHS]], blocks: f64) -> Option<Self> {
+        let at = |worth: usize| offered.iter().map(|part| f64::from(part[worth])).sum::<f64>();
+        let mut above = 0.0;
+        let last = (0..WORTHS).rev().find(|&worth| {
+            above += at(worth);
+            above > blocks
+        });
+        // Of what is worth just that, a share.
+        let share = last.map_or(1.0, |last| 1.0 - (above - blocks) / at(last)) as f32;
+        let last_or_all = last.unwrap_or(0);
+        let mut spent = [0.0; PARTS + 1];
+        for (at, part) in offered.iter().enumerate() {
+            let (last, more) = (part[last_or_all], &part[last_or_all + 1..]);
+            spent[at + 1] = spent[at] + last * share + more.iter().sum::<f32>();
+        }
+        let all = spent[PARTS];
+        (all > 0.0).then(|| Self {
+            spent: spent.map(|spent| spent / all),
+            worth: last.map_or(0.0, |last| LEAST * (last as f64 / STEPS).exp2()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(of: &[(f64, f64)]) -> Offered {
+        let mut all = Offered::default();
+        of.iter().for_each(|&(worth, blocks)| all.add(worth, blocks));
+        all
+    }
+
+    fn near(one: f64, other: f64) -> bool {
+        (one - other).abs() < 1e-5
+    }
+
+    #[test]
+    fn what_is_worth_nothing_is_not_counted() {
+        let of = [(1e-3, 10.0), (0.0, 100.0), (-1.0, 100.0), (f64::NAN, 100.0), (f64::INFINITY, 100.0)];
+        let all = offered(&of);
+        assert!(near(all.saves, 1e-2) && all.blocks.iter().sum::<f32>() == 10.0);
+        // An hour and more are the same.
+        assert_eq!(offered(&[(1e5, 1.0)]).blocks, offered(&[(1e9, 1.0)]).blocks);
+    }
+
+    #[test]
+    fn the_budget_is_spent_when_the_best_came() {
+        let mut rhythm = Rhythm::default();
+        assert_eq!((rhythm.spent(0.5), rhythm.worth()), (None, 0.0));
+        // In the first part a hundred blocks that are worth much, and a thousand that are not; at noon three hundred that are.
+        rhythm.offered(&offered(&[(1e-2, 100.0), (1e-4, 1000.0)]), 0.0);
+        rhythm.offered(&offered(&[(1e-2, 300.0)]), 0.5);
+        assert_eq!(rhythm.spent(0.5), None);
+        let spent = |rhythm: &Rhythm| [0.0, 0.5 / 48.0, 0.3, 24.5 / 48.0, 1.0].map(|at| rhythm.spent(at));
+        let is = |found: [Option<f64>; 5], expected: [f64; 5]| {
+            found.iter().zip(expected).all(|(found, expected)| found.is_some_and(|it| near(it, expected)))
+        };
+        rhythm.turn(400.0);
+        assert!(is(spent(&rhythm), [0.0, 0.125, 0.25, 0.625, 1.0]), "{:?}", spent(&rhythm));
+        // The worth is that of the best that finds nothing left.
+        assert!(rhythm.worth() <= 1e-4 && rhythm.worth() > 0.8e-4, "{}", rhythm.worth());
+        // With a budget of 900, half of what is not worth much is written; with less than what is worth much, a part of that; with all the blocks there are, everything.
+        rhythm.plan(900.0);
+        assert!(is(spent(&rhythm), [0.0, 1.0 / 3.0, 2.0 / 3.0, 5.0 / 6.0, 1.0]), "{:?}", spent(&rhythm));
+        rhythm.plan(200.0);
+        assert!(is(spent(&rhythm), [0.0, 0.125, 0.25, 0.625, 1.0]) && rhythm.worth() > 0.8e-2);
+        rhythm.plan(2000.0);
+        assert!(is(spent(&rhythm), [0.0, 11.0 / 28.0, 22.0 / 28.0, 25.0 / 28.0, 1.0]));
+        assert_eq!(rhythm.worth(), 0.0);
+    }
+
+    #[test]
+    fn days_without_load_say_nothing_and_older_ones_count_for_less() {
+        let mut rhythm = Rhythm::default();
+        rhythm.turn(100.0);
+        assert_eq!(rhythm.spent(0.5), None);
+        rhythm.offered(&offered(&[(1e-3, 50.0)]), 0.1);
+        (0..3).for_each(|_| rhythm.turn(100.0));
+        assert_eq!([4.0, 5.0].map(|part| rhythm.spent(part / 48.0)), [Some(0.0), Some(1.0)]);
+        // Another day all of it comes late.
+        rhythm.offered(&offered(&[(1e-3, 50.0)]), 0.9);
+        rhythm.turn(100.0);
+        assert_eq!(rhythm.spent(0.5), Some(0.5));
+        rhythm.offered(&offered(&[(1e-3, 50.0)]), 0.9);
+        rhythm.turn(100.0);
+        assert_eq!(rhythm.spent(0.5), Some(0.25));
+    }
+}
