@@ -174,9 +174,8 @@ impl ControlLoop {
             Decision { quota_blocks: 0, mode: profile.mode, predicted: None, reason: String::new() };
         let absent = Position { decision: nothing, findings: None, present: false };
         let positions = vec![absent; tenants.len()];
-        // Where nothing has a price all that comes would be written while a load has just begun.
-        let lasted = if profile.prices_writes { config.epoch_seconds } else { f64::INFINITY };
-        let pace = config.budget.map(|budget| Pace::new(budget, config.block_bytes, lasted, 0.0));
+        let unit = least_load_seconds(&config, &profile);
+        let pace = config.budget.map(|budget| Pace::new(budget, config.block_bytes, unit, 0.0));
         let parts = vec![Part::default(); tenants.len()];
         let gate = gate(&config, &profile, tenants.len(), 0.0);
         let epoch_end = config.epoch_seconds;
@@ -622,6 +621,11 @@ fn needs(allocator: &dyn Allocator, config: &ControlConfig, tenants: &[ControlTe
     let fixed =
         |tenant: &ControlTenant| tenant.write_policy == ConfiguredPolicy::Fixed(WritePolicy::ReadOnly);
     allocator.needs(config.budget.is_some() || !config.write_back || tenants.iter().any(fixed))
+}
+
+/// Seconds that a load is taken to have lasted at least: for ever where nothing has a price, for all that comes would be written while a load has just begun.
+fn least_load_seconds(config: &ControlConfig, profile: &Profile) -> f64 {
+    if profile.prices_writes { config.epoch_seconds } else { f64::INFINITY }
 }
 
 /// What prices what is offered to the SSD, with doors of its own.

@@ -5,7 +5,7 @@
 //! decision predicts that it writes; what nobody wanted to all alike, so that nobody who begins to write has nothing.
 
 use super::budget::{Pace, WriteBudget};
-use super::{ControlLoop, Gate, Position};
+use super::{ControlLoop, Gate, Position, least_load_seconds};
 
 /// How often limits are told to each tenant.
 pub const GRANT_SECONDS: f64 = 0.5;
@@ -121,10 +121,10 @@ impl ControlLoop {
             return;
         }
         self.config.budget = budget;
-        let block_bytes = self.config.block_bytes;
+        let (block_bytes, unit) = (self.config.block_bytes, least_load_seconds(&self.config, &self.profile));
         self.pace = budget.map(|budget| match &self.pace {
             Some(pace) => pace.changed(budget, block_bytes, now),
-            None => Pace::new(budget, block_bytes, f64::INFINITY, now),
+            None => Pace::new(budget, block_bytes, unit, now),
         });
         self.heard = Heard::default();
         self.unpriced = true;

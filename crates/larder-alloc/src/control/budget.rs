@@ -81,16 +81,31 @@ impl Pace {
     /// The first period begins at `now`. A load is taken to have lasted for `unit` seconds at least: an epoch; for ever where nothing tells what is worth its price.
     pub(super) fn new(budget: WriteBudget, block_bytes: u32, unit: f64, now: f64) -> Self {
         let blocks = budget.bytes / f64::from(block_bytes);
-        Self {
+        let (load, rhythm) = (None, Rhythm::default());
+        let mut new = Self {
             blocks,
             period: budget.period_seconds,
             began: now,
             written: 0.0,
             early: EARLY_COLD,
-            unit: unit.max(f64::MIN_POSITIVE),
-            load: unit.is_finite().then(|| Load::new(unit.max(f64::MIN_POSITIVE), now)),
-            rhythm: Rhythm::default(),
-        }
+            unit,
+            load,
+            rhythm,
+        };
+        new.set_unit(unit, now);
+        new
+    }
+
+    /// From `now` on a load is taken to have lasted for that long at least. One that is there has been since the period began, as far as is known.
+    pub(super) fn set_unit(&mut self, unit: f64, now: f64) {
+        self.unit = unit.max(f64::MIN_POSITIVE);
+        self.forget_load(now);
+    }
+
+    /// Nothing is known of what came before `now`.
+    fn forget_load(&mut self, now: f64) {
+        self.load = self.unit.is_finite().then(|| Load::new(self.unit, self.began.min(now), now));
+        self.rhythm = if self.began < now { Rhythm::partial() } else { Rhythm::default() };
     }
 
     /// Another budget from `now` on; in periods of the same length what was written in this one counts.
@@ -112,10 +127,9 @@ impl Pace {
 
     /// The period began so many seconds before, and so much of it is written. What was written in a `first` one may be more than would be open in another by now.
     pub(super) fn resume(&mut self, written: f64, since_seconds: f64, first: bool) {
-        (self.began, self.written) = (self.began - since_seconds, written);
-        if let Some(load) = &mut self.load {
-            load.since(self.began);
-        }
+        let now = self.began;
+        (self.began, self.written) = (now - since_seconds, written);
+        self.forget_load(now);
         self.early = if first { EARLY_COLD } else { EARLY };
     }
 
@@ -125,10 +139,9 @@ impl Pace {
     }
 
     pub(super) fn follow(&mut self, period: BudgetPeriod, block_bytes: f64) {
-        if period.began_seconds > self.began {
-            self.rhythm.turn(self.blocks);
-        }
+        let now = self.began;
         (self.began, self.written) = (period.began_seconds, period.written_bytes / block_bytes);
+        self.forget_load(now);
         self.early = if period.first { EARLY_COLD } else { EARLY };
     }
 
@@ -262,19 +275,24 @@ impl Pace {
         (left + self.blocks * (periods.trunc() + of_last)) / seconds
     }
 
-    /// What is worth less is not to be written, by what came in the periods before. Where less is written than was to be by now, all the less: this one is not like them.
-    fn worth(&self, now: f64) -> f64 {
-        let least = AHEAD * self.blocks;
-        let kept_to = |spent: f64| (self.written + least) / (spent * self.blocks + least);
-        let spent = self.rhythm.spent(self.part(now)).filter(|_| self.early > EVENLY);
-        spent.map_or(0.0, |spent| self.rhythm.worth() * kept_to(spent).min(1.0))
+    /// What is worth less is not to be written in the next `seconds`, by what came in the periods before. As soon as less is written than was to be by now that says nothing of this one; nor is there
+    /// anything to wait for where the period ends before.
+    fn worth(&self, now: f64, seconds: f64) -> f64 {
+        if self.early <= EVENLY || now + seconds > self.period_end() {
+            return 0.0;
+        }
+        let part = self.part(now);
+        let planned = self.rhythm.spent(part).unwrap_or(0.0) * BY_RHYTHM * self.blocks;
+        let slack = (AHEAD * self.blocks).max(f64::MIN_POSITIVE);
+        self.rhythm.worth(part) * ((self.written + slack - planned) / slack).clamp(0.0, 1.0)
     }
 
     /// What may be written over the next `seconds`, and until the period ends: anything where that is sooner.
     pub(super) fn writes(&self, now: f64, seconds: f64) -> Writes {
         let (left, rest) = ((self.blocks - self.written).max(0.0), self.period_end() - now);
         let lasting = if seconds <= rest { left / rest } else { f64::INFINITY };
-        Writes { rate: self.rate(now, seconds), lasting, period: self.period, worth: self.worth(now) }
+        let (even, worth) = (self.blocks / self.period, self.worth(now, seconds));
+        Writes { rate: self.rate(now, seconds), lasting, even, period: self.period, worth }
     }
 }
 
@@ -479,25 +497,30 @@ mod tests {
         let mut pace =
             Pace::new(WriteBudget { bytes: 4096.0 * 1e6, period_seconds: 86_400.0 }, 4096, 600.0, 0.0);
         morning(&mut pace, 0);
-        assert_eq!(pace.worth(3600.0), 0.0);
+        assert_eq!(pace.worth(3600.0, 600.0), 0.0);
         let at = |hour: f64| 86_400.0 + hour * 3600.0;
         pace.turn(at(0.0));
         // After an hour and a half, and the half hour to come, two thirds of what is spent by rhythm; after three hours all of that.
         let share = |blocks: f64| (blocks / 1e6 * 100.0).round() / 100.0;
         assert_eq!([1.5, 3.0, 12.0].map(|hour| share(pace.spent_by(at(hour)))), [0.6, 0.9, 0.9]);
         assert!(pace.may(at(3.0)) <= 1e6 && pace.rate(at(1.0), 600.0) > 400.0);
-        // What was worth a tenth stays out while as much is written as was to be; where far less is, not even that tells what is worth it.
-        pace.written(4e5);
-        assert!((0.8e-4..=1.1e-3).contains(&pace.worth(at(1.0))), "{}", pace.worth(at(1.0)));
-        pace.written -= 4e5;
-        assert!(pace.worth(at(2.5)) < 0.1 * pace.rhythm.worth());
+        // After an hour three tenths were to be written. What was worth a tenth stays out while that is so, and what is known says nothing where a twentieth less is; nor once all came that is to come, nor where
+        // the day ends.
+        let mut worth = |written: f64, hour: f64| {
+            pace.written = written;
+            pace.worth(at(hour), 600.0)
+        };
+        let whole = worth(4e5, 1.0);
+        assert!((1.01e-4..1.2e-3).contains(&whole), "{whole}");
+        assert!((worth(2.75e5, 1.0) / whole - 0.5).abs() < 0.1 && worth(2.4e5, 1.0) == 0.0);
+        assert_eq!([worth(9e5, 3.0), worth(9e5, 23.9)], [0.0, 0.0]);
         // With more to write it is all worth it; in periods of another length, and evenly spent ones, nothing is known.
         let budget = |bytes, period_seconds| WriteBudget { bytes, period_seconds };
-        assert_eq!(pace.changed(budget(4096.0 * 4e6, 86_400.0), 4096, at(1.0)).worth(at(2.0)), 0.0);
+        assert_eq!(pace.changed(budget(4096.0 * 4e6, 86_400.0), 4096, at(1.0)).worth(at(2.0), 600.0), 0.0);
         let other = pace.changed(budget(4096.0 * 1e6, 3600.0), 4096, at(1.0));
         assert!(other.rhythm.spent(0.5).is_none() && pace.rhythm.spent(0.5).is_some());
         pace.spend_evenly();
-        assert_eq!((pace.worth(at(2.5)), share(pace.spent_by(at(12.0)))), (0.0, 0.5));
+        assert_eq!((pace.worth(at(2.5), 600.0), share(pace.spent_by(at(12.0)))), (0.0, 0.5));
     }
 
     #[test]
@@ -505,8 +528,9 @@ mod tests {
         let mut pace =
             Pace::new(WriteBudget { bytes: 4096.0 * 1000.0, period_seconds: 100.0 }, 4096, 10.0, 0.0);
         pace.written(400.0);
-        let Writes { rate, lasting, period, worth } = pace.writes(40.0, 10.0);
-        assert_eq!((rate, lasting, period, worth), (pace.rate(40.0, 10.0), 10.0, 100.0, 0.0));
+        let Writes { rate, lasting, even, period, worth } = pace.writes(40.0, 10.0);
+        assert_eq!((rate, lasting, even), (pace.rate(40.0, 10.0), 10.0, 10.0));
+        assert_eq!((period, worth), (100.0, 0.0));
         assert_eq!((pace.writes(90.0, 10.0).lasting, pace.writes(90.5, 10.0).lasting), (60.0, f64::INFINITY));
         pace.written(700.0);
         assert_eq!(pace.writes(40.0, 10.0).lasting, 0.0);

@@ -93,6 +93,8 @@ pub(super) struct Writes {
     pub rate: f64,
     /// Blocks per second until the period ends.
     pub lasting: f64,
+    /// Blocks per second that would use up a whole period's evenly.
+    pub even: f64,
     /// Seconds of a period.
     pub period: f64,
     /// What is worth less stays out: seconds for a block.
@@ -101,8 +103,13 @@ pub(super) struct Writes {
 
 impl Writes {
     /// Whatever is offered.
-    pub const ANY: Self =
-        Self { rate: f64::INFINITY, lasting: f64::INFINITY, period: f64::INFINITY, worth: 0.0 };
+    pub const ANY: Self = Self {
+        rate: f64::INFINITY,
+        lasting: f64::INFINITY,
+        even: f64::INFINITY,
+        period: f64::INFINITY,
+        worth: 0.0,
+    };
 }
 
 /// What places the cache has.
@@ -262,7 +269,7 @@ impl Gate {
         fade: f64,
         writes: &[Option<WritePolicy>],
     ) {
-        let Writes { rate, lasting, period, worth: least } = may;
+        let Writes { rate, lasting, even, period, worth: least } = may;
         let since = now - self.priced;
         self.count_until(now, period, writes);
         let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
@@ -278,7 +285,7 @@ impl Gate {
         let stays = PARTS.map(|part| written_over(rate.min(places * part)));
         let saved = self.try_out(&limits, stays, youth, writes);
         let best = (1..PARTS.len()).fold(0, |best, at| if saved[at] > saved[best] { at } else { best });
-        let spans = Spans { stay: stays[best], youth };
+        let spans = Spans { stay: stays[best], usual: written_over(even), youth };
         self.price = Some(self.settle_on(limits[best], spans, writes));
         self.priced = now;
         for (at, _) in writes.iter().enumerate().filter(|(_, write)| write.is_some()) {
@@ -292,7 +299,7 @@ impl Gate {
         }
     }
 
-    /// What was offered since prices were found last, by what it was found to be worth then.
+    /// What was offered since prices were found last, by what it was found to be worth then, in a usual stay.
     pub(super) fn offered(&self, writes: &[Option<WritePolicy>]) -> budget::Offered {
         let mut all = budget::Offered::default();
         for (ledger, _) in self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some()) {

@@ -4,7 +4,7 @@
 
 use super::budget::Part;
 use super::observer::Observer;
-use super::{ControlLoop, ControlTenant, Gate, LOOKS, Position, first_mode, gate, needs};
+use super::{ControlLoop, ControlTenant, Gate, LOOKS, Position, first_mode, gate, least_load_seconds, needs};
 use crate::{AllocError, Allocator, Decision, Measured, Mode, Needs, Profile, Static};
 
 impl ControlLoop {
@@ -81,6 +81,10 @@ impl ControlLoop {
     fn renew_gate(&mut self, now: f64) {
         let gate = gate(&self.config, &self.profile, self.tenants.len(), now);
         self.unpriced = true;
+        let unit = least_load_seconds(&self.config, &self.profile);
+        if let Some(pace) = &mut self.pace {
+            pace.set_unit(unit, now);
+        }
         self.gate = if self.granting { gate.map(Gate::without_doors) } else { gate };
         for at in 0..self.tenants.len() {
             if let Some(gate) = &mut self.gate {

@@ -49,6 +49,8 @@ pub(super) struct Rhythm {
     /// In this one; empty before anything came.
     now: Vec<[f32; WORTHS]>,
     before: Vec<[f32; WORTHS]>,
+    /// Of this period only a part is seen: it says nothing of others.
+    partial: bool,
     plan: Option<Plan>,
 }
 
@@ -62,9 +64,14 @@ struct Plan {
 }
 
 impl Rhythm {
+    /// Of a period that has begun already.
+    pub(super) fn partial() -> Self {
+        Self { partial: true, ..Self::default() }
+    }
+
     /// This was offered when such a share of the period was over.
     pub(super) fn offered(&mut self, offered: &Offered, at: f64) {
-        if offered.saves > 0.0 {
+        if offered.saves > 0.0 && !self.partial {
             if self.now.is_empty() {
                 self.now.resize(PARTS, [0.0; WORTHS]);
             }
@@ -76,6 +83,7 @@ impl Rhythm {
     /// Another period begins, in which so many blocks may be written. One in which nothing came says nothing of those to come.
     pub(super) fn turn(&mut self, blocks: f64) {
         let now = std::mem::take(&mut self.now);
+        self.partial = false;
         if self.before.is_empty() {
             self.before = now;
         } else {
@@ -99,9 +107,10 @@ impl Rhythm {
         Some(from + (to - from) * (at - part as f64))
     }
 
-    /// What is worth less is not to be written: seconds for a block.
-    pub(super) fn worth(&self) -> f64 {
-        self.plan.map_or(0.0, |plan| plan.worth)
+    /// What is worth less is not to be written, as long as something is still to come: seconds for a block.
+    pub(super) fn worth(&self, at: f64) -> f64 {
+        let comes = |plan: &&Plan| self.spent(at).is_some_and(|spent| spent < 1.0) && plan.worth > 0.0;
+        self.plan.as_ref().filter(comes).map_or(0.0, |plan| plan.worth)
     }
 }
 
@@ -125,7 +134,8 @@ impl Plan {
         let all = spent[PARTS];
         (all > 0.0).then(|| Self {
             spent: spent.map(|spent| spent / all),
-            worth: last.map_or(0.0, |last| LEAST * (last as f64 / STEPS).exp2()),
+            // The best that finds nothing left, or of which only a part does.
+            worth: last.map_or(0.0, |last| LEAST * ((last as f64 + f64::from(1.0 - share)) / STEPS).exp2()),
         })
     }
 }
@@ -156,7 +166,7 @@ mod tests {
     #[test]
     fn the_budget_is_spent_when_the_best_came() {
         let mut rhythm = Rhythm::default();
-        assert_eq!((rhythm.spent(0.5), rhythm.worth()), (None, 0.0));
+        assert_eq!((rhythm.spent(0.5), rhythm.worth(0.3)), (None, 0.0));
         // In the first part a hundred blocks that are worth much, and a thousand that are not; at noon three hundred that are.
         rhythm.offered(&offered(&[(1e-2, 100.0), (1e-4, 1000.0)]), 0.0);
         rhythm.offered(&offered(&[(1e-2, 300.0)]), 0.5);
@@ -167,16 +177,17 @@ mod tests {
         };
         rhythm.turn(400.0);
         assert!(is(spent(&rhythm), [0.0, 0.125, 0.25, 0.625, 1.0]), "{:?}", spent(&rhythm));
-        // The worth is that of the best that finds nothing left.
-        assert!(rhythm.worth() <= 1e-4 && rhythm.worth() > 0.8e-4, "{}", rhythm.worth());
+        // The best that finds nothing left stays out, until all has come.
+        assert!((1e-4..1.2e-4).contains(&rhythm.worth(0.3)), "{}", rhythm.worth(0.3));
+        assert_eq!(rhythm.worth(0.6), 0.0);
         // With a budget of 900, half of what is not worth much is written; with less than what is worth much, a part of that; with all the blocks there are, everything.
         rhythm.plan(900.0);
         assert!(is(spent(&rhythm), [0.0, 1.0 / 3.0, 2.0 / 3.0, 5.0 / 6.0, 1.0]), "{:?}", spent(&rhythm));
         rhythm.plan(200.0);
-        assert!(is(spent(&rhythm), [0.0, 0.125, 0.25, 0.625, 1.0]) && rhythm.worth() > 0.8e-2);
+        assert!(is(spent(&rhythm), [0.0, 0.125, 0.25, 0.625, 1.0]) && rhythm.worth(0.3) > 0.8e-2);
         rhythm.plan(2000.0);
         assert!(is(spent(&rhythm), [0.0, 11.0 / 28.0, 22.0 / 28.0, 25.0 / 28.0, 1.0]));
-        assert_eq!(rhythm.worth(), 0.0);
+        assert_eq!(rhythm.worth(0.3), 0.0);
     }
 
     #[test]
@@ -187,6 +198,11 @@ mod tests {
         rhythm.offered(&offered(&[(1e-3, 50.0)]), 0.1);
         (0..3).for_each(|_| rhythm.turn(100.0));
         assert_eq!([4.0, 5.0].map(|part| rhythm.spent(part / 48.0)), [Some(0.0), Some(1.0)]);
+        // Nor does one that is seen in part.
+        let mut partial = Rhythm::partial();
+        partial.offered(&offered(&[(1e-3, 50.0)]), 0.1);
+        partial.turn(100.0);
+        assert_eq!(partial.spent(0.1), None);
         // Another day all of it comes late.
         rhythm.offered(&offered(&[(1e-3, 50.0)]), 0.9);
         rhythm.turn(100.0);

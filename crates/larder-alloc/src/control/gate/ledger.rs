@@ -37,6 +37,8 @@ const LONGER: f64 = 8.0;
 pub(super) struct Spans {
     /// A block stays in the cache, from its last access on.
     pub stay: f64,
+    /// The same where a budget is used up evenly: where nothing is left of it blocks stay for ever, and all is worth much.
+    pub usual: f64,
     /// A tenant is young, from its first request on.
     pub youth: f64,
 }
@@ -122,6 +124,8 @@ pub(super) struct Ledger {
     /// How likely a block that is resident after a request is to be written anew before it leaves, by kind.
     rewritten: [f64; KINDS],
     worth: [f64; KINDS],
+    /// The same in a stay that is usual, if that is shorter.
+    usually: [f64; KINDS],
     /// What enters is worth more, once that is known.
     price: Option<Price>,
     /// All that was offered.
@@ -146,6 +150,7 @@ impl Ledger {
             later: [0.0; KINDS],
             rewritten: [0.0; KINDS],
             worth: [0.0; KINDS],
+            usually: [0.0; KINDS],
             price: None,
             demand: Demand::default(),
         }
@@ -207,9 +212,9 @@ impl Ledger {
         self.took[by as usize][kind.shape_served()].add(Timed { count: 1, seconds });
     }
 
-    /// Blocks that were offered since what is new was told last ([`Self::remember_until`]), and what each was found to be worth last.
+    /// Blocks that were offered since what is new was told last ([`Self::remember_until`]), and what each was found to be worth last, in a usual stay.
     pub(super) fn lately(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.demand.lately().zip(self.worth)
+        self.demand.lately().zip(self.usually.iter().copied()).filter(|(blocks, _)| *blocks > 0.0)
     }
 
     /// Requests were served elsewhere.
@@ -257,6 +262,10 @@ impl Ledger {
         let (at, hope) = (kind.index(), prospect.hope(spans.stay));
         (self.worth[at], self.later[at], self.rewritten[at]) =
             (prospect.worth(hope), hope.saved, hope.rewritten);
+        self.usually[at] = match spans.stay > spans.usual {
+            true => prospect.worth(prospect.hope(spans.usual)),
+            false => self.worth[at],
+        };
         if !kind.is_write() {
             self.read_saves[kind.shape()] = prospect.saves;
         }
@@ -328,7 +337,7 @@ impl Ledger {
     /// [`Self::value`] of a blank ledger, as was found for another blank one: of a thousand idle tenants that has to be found once.
     pub(super) fn value_like(&mut self, blank: &Self) {
         (self.read_saves, self.later, self.worth) = (blank.read_saves, blank.later, blank.worth);
-        self.rewritten = blank.rewritten;
+        (self.rewritten, self.usually) = (blank.rewritten, blank.usually);
     }
 
     /// Mean seconds of requests.

@@ -202,7 +202,7 @@ fn between_bursts_and_in_them(blocks: u64, lasting: f64) -> [usize; 2] {
     let mut entered = [0; 2];
     for second in 0..100u32 {
         let now = f64::from(second);
-        gate.price(now, Writes { rate: 100.0, lasting, period: 1e3, worth: 0.0 }, FULL, 15.0 / 16.0, &WB);
+        gate.price(now, Writes { rate: 100.0, lasting, period: 1e3, ..Writes::ANY }, FULL, 15.0 / 16.0, &WB);
         let large = request(&mut gate, 0, true, 1_000_000 + u64::from(second) * 100, blocks, now);
         entered[0] += usize::from(large && second >= 50);
         if second % 10 == 9 {
@@ -236,7 +236,7 @@ fn while_another_is_idle(limited: bool) -> usize {
         let now = second as f64;
         gate.price(
             now,
-            Writes { rate: 100.0, lasting: 5.0, period: 1e4, worth: 0.0 },
+            Writes { rate: 100.0, lasting: 5.0, period: 1e4, ..Writes::ANY },
             FULL,
             15.0 / 16.0,
             &[WB[0]; 2],
@@ -265,7 +265,13 @@ fn who_does_not_come_again_is_forgotten_after_some_periods() {
     offers.blocks[0] = 1000;
     gate.absorb(0, &offers);
     for (now, known) in [(1.0, true), (6.0, true), (9.0, false)] {
-        gate.price(now, Writes { rate: 1.0, lasting: 1.0, period: 1.0, worth: 0.0 }, FULL, 1.0, &[WB[0]; 2]);
+        gate.price(
+            now,
+            Writes { rate: 1.0, lasting: 1.0, period: 1.0, ..Writes::ANY },
+            FULL,
+            1.0,
+            &[WB[0]; 2],
+        );
         gate.forget(0, true, now);
         assert_eq!(gate.memory_bytes() > blank, known, "{now}");
         // Once it is found to be idle it is met like a stranger.
@@ -343,7 +349,7 @@ fn doors_elsewhere_open_as_far() {
 /// What is known fades while nobody asks as if prices were found; after many periods hardly anything of what was offered is left.
 #[test]
 fn while_nobody_asks_prices_stay_and_what_is_known_fades() {
-    let day = Writes { rate: 25.0, lasting: 25.0, period: 86_400.0, worth: 0.0 };
+    let day = Writes { rate: 25.0, lasting: 25.0, period: 86_400.0, ..Writes::ANY };
     let mut waits = gate(1);
     for at in 0..100u64 {
         let blocks = [1, 50][at as usize % 2];

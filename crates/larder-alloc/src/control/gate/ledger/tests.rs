@@ -8,7 +8,7 @@ const NOMINAL: Latencies =
     Latencies { read_hit: 1e-3, read_miss: 5e-3, cached_write: 1e-3, backing_write: 3e-3, write_back: 0.0 };
 
 fn spans(seconds: f64) -> Spans {
-    Spans { stay: seconds, youth: seconds }
+    Spans { stay: seconds, usual: f64::INFINITY, youth: seconds }
 }
 
 fn lives(lived: f64, ended: f64, saved: f64) -> [Age; AGES] {
@@ -263,6 +263,29 @@ fn a_tenant_that_does_nothing_takes_no_memory() {
         Kind::all().all(|kind| other.worth(kind) == same.worth(kind)) && other.worth(Kind::default()) > 0.0
     );
     assert!(other.is_blank() && other.seconds == same.seconds);
+}
+
+#[test]
+fn what_was_offered_is_told_by_what_it_is_usually_worth() {
+    let mut ledger = Ledger::new(0.25, 0.0);
+    let read = Kind::of(false, 1, false, 0, false);
+    for second in 1..200u64 {
+        (0..10).for_each(|key| ledger.observe(read, [key].into_iter(), (second * 10) as f64));
+        value(&mut ledger, (second * 10 + 1) as f64, spans(50.0), WritePolicy::WriteThrough);
+    }
+    // Each is read every ten seconds.
+    let mut worths = |stay, usual| {
+        ledger.demand = Demand::default();
+        ledger.demand.offer(read, 7);
+        ledger.value(Spans { stay, usual, youth: 1.0 }, WritePolicy::WriteThrough, &NOMINAL);
+        let told: Vec<_> = ledger.lately().collect();
+        (told[0], ledger.worth(read), told.len())
+    };
+    let [(of_long, long, kinds), (of_short, short, _)] = [worths(1000.0, 1000.0), worths(1.0, 1000.0)];
+    assert!(of_long == (7.0, long) && of_short == (7.0, short) && kinds == 1);
+    assert!(long > 1.2 * short, "{long} {short}");
+    let (told, worth, _) = worths(1000.0, 1.0);
+    assert!(told == (7.0, short) && worth == long, "{told:?} {worth}");
 }
 
 #[test]
