@@ -5,7 +5,7 @@
 //! decision predicts that it writes; what nobody wanted to all alike, so that nobody who begins to write has nothing.
 
 use super::budget::{Pace, WriteBudget};
-use super::{ControlLoop, Gate, Position, least_load_seconds};
+use super::{ControlLoop, Gate, Position};
 
 /// How often limits are told to each tenant.
 pub const GRANT_SECONDS: f64 = 0.5;
@@ -121,10 +121,11 @@ impl ControlLoop {
             return;
         }
         self.config.budget = budget;
-        let (block_bytes, unit) = (self.config.block_bytes, least_load_seconds(&self.config, &self.profile));
+        let block_bytes = self.config.block_bytes;
         self.pace = budget.map(|budget| match &self.pace {
             Some(pace) => pace.changed(budget, block_bytes, now),
-            None => Pace::new(budget, block_bytes, unit, now),
+            // The cache is not cold, nor has the load just begun.
+            None => Pace::new(budget, block_bytes, f64::INFINITY, now),
         });
         self.heard = Heard::default();
         self.unpriced = true;
