@@ -86,6 +86,9 @@ const PARTS: [f64; 8] = [1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.06];
 /// misses less.
 const FORESIGHT: f64 = 1.0 / 3.0;
 
+/// Of writes of which it is not known what they take past the SSD such a part goes there, where writes are limited.
+const TRIED: f64 = 1.0 / 16.0;
+
 /// What may be written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Writes {
@@ -392,6 +395,11 @@ impl Gate {
                 terms.shares[kind.index()] = share;
             }
         }
+        if limit.writes.is_finite() {
+            let known = |at: usize, shape| self.ledgers.get(at).is_some_and(|it| it.knows_past(shape));
+            let all = self.terms.iter_mut().chain(&mut of_strangers).zip(0..);
+            all.for_each(|(terms, at)| try_past(terms, |shape| known(at, shape)));
+        }
         for (at, write) in writes.iter().enumerate().take(tenants) {
             let ledger = &self.ledgers[at];
             self.terms[at].gains = write
@@ -410,6 +418,14 @@ impl Gate {
             + self.terms.len() * size_of::<Terms>()
             + self.terms.iter().filter(|terms| terms.gains.is_some()).count() * size_of::<Gains>()
             + self.under_way.memory_bytes()
+    }
+}
+
+/// Of writes of which it is not known what they take past the SSD a few go there: while all entered, they would be taken to save what is guessed for ever.
+fn try_past(terms: &mut Terms, is_known: impl Fn(usize) -> bool) {
+    for kind in Kind::all().filter(|kind| kind.is_write() && !is_known(kind.shape())) {
+        let share = &mut terms.shares[kind.index()];
+        *share = share.min(1.0 - TRIED);
     }
 }
 

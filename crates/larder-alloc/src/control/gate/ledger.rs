@@ -10,6 +10,7 @@ use larder_policy::doors::{KINDS, Kind, SHAPES};
 use counts::{Count, Counts};
 use lives::{AGES, Course, Hope, age};
 use sample::Sample;
+use took::Took;
 
 use super::super::ServedBy;
 use super::demand::Demand;
@@ -19,8 +20,9 @@ use crate::{Latencies, Timed, WritePolicy};
 mod counts;
 mod lives;
 mod sample;
+mod took;
 
-/// A guess counts for as much as so many requests that were measured.
+/// Of what takes a place in the cache a guess counts for as much as so many blocks that did or did not.
 const GUESSED: f64 = 16.0;
 
 /// What the reads after the next one save counts so much: the block may have left before.
@@ -50,20 +52,6 @@ pub(super) struct Price {
     pub write: f64,
     /// Of a place in the cache, besides.
     pub place: f64,
-}
-
-/// Requests and what they took.
-#[derive(Clone, Copy, Debug, Default)]
-struct Took {
-    requests: f64,
-    seconds: f64,
-}
-
-impl Took {
-    fn add(&mut self, more: Timed) {
-        self.requests += more.count as f64;
-        self.seconds += more.seconds;
-    }
 }
 
 /// What is to be had of a block that a request of some kind brings in.
@@ -342,8 +330,12 @@ impl Ledger {
 
     /// Mean seconds of requests.
     fn takes(&self, by: ServedBy, shape: usize, guess: f64) -> f64 {
-        let Took { requests, seconds } = self.took[by as usize][shape];
-        (seconds + guess * GUESSED) / (requests + GUESSED)
+        self.took[by as usize][shape].mean(guess)
+    }
+
+    /// It has been seen what writes of the shape take past the SSD.
+    pub(super) fn knows_past(&self, shape: usize) -> bool {
+        self.took[ServedBy::BackingWrite as usize][shape].is_known()
     }
 
     /// Seconds saved for each block written to the SSD.
@@ -405,10 +397,7 @@ impl Ledger {
         }
         let slowly = 1.0 - (1.0 - factor) / LONGER;
         self.counts.iter_mut().for_each(|count| count.fade(factor, slowly));
-        for took in self.took.iter_mut().flatten() {
-            took.requests *= factor;
-            took.seconds *= factor;
-        }
+        self.took.iter_mut().flatten().for_each(|took| took.fade(factor));
         self.waited *= factor;
         self.left *= factor;
     }
