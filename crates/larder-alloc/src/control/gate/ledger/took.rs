@@ -2,7 +2,7 @@
 
 use crate::Timed;
 
-/// Nothing is guessed any more once so many requests were measured.
+/// A guess counts for as much as so many requests that were measured, and for the less the more of these have faded.
 const ENOUGH: f64 = 16.0;
 
 /// Requests, and what they took.
