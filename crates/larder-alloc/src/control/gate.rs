@@ -392,13 +392,11 @@ impl Gate {
         for (&Offered { tenant: at, kind, .. }, &share) in offers.iter().zip(&admitted.shares) {
             let terms = self.terms.get_mut(at).or_else(|| of_strangers.get_mut(at - tenants));
             if let Some(terms) = terms {
-                terms.shares[kind.index()] = share;
+                // While all entered, writes would be taken to save what is guessed for ever.
+                let known = || self.ledgers.get(at).is_some_and(|ledger| ledger.knows_past(kind.shape()));
+                let is_tried = kind.is_write() && limit.writes.is_finite() && !known();
+                terms.shares[kind.index()] = if is_tried { share.min(1.0 - TRIED) } else { share };
             }
-        }
-        if limit.writes.is_finite() {
-            let known = |at: usize, shape| self.ledgers.get(at).is_some_and(|it| it.knows_past(shape));
-            let all = self.terms.iter_mut().chain(&mut of_strangers).zip(0..);
-            all.for_each(|(terms, at)| try_past(terms, |shape| known(at, shape)));
         }
         for (at, write) in writes.iter().enumerate().take(tenants) {
             let ledger = &self.ledgers[at];
@@ -418,14 +416,6 @@ impl Gate {
             + self.terms.len() * size_of::<Terms>()
             + self.terms.iter().filter(|terms| terms.gains.is_some()).count() * size_of::<Gains>()
             + self.under_way.memory_bytes()
-    }
-}
-
-/// Of writes of which it is not known what they take past the SSD a few go there: while all entered, they would be taken to save what is guessed for ever.
-fn try_past(terms: &mut Terms, is_known: impl Fn(usize) -> bool) {
-    for kind in Kind::all().filter(|kind| kind.is_write() && !is_known(kind.shape())) {
-        let share = &mut terms.shares[kind.index()];
-        *share = share.min(1.0 - TRIED);
     }
 }
 
