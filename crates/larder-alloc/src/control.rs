@@ -40,7 +40,7 @@ pub use larder_policy::doors::{Kind, Terms};
 pub const SAMPLE_BLOCKS: u32 = 1 << 12;
 
 /// Blocks of the largest of the caches that are simulated in miniature, at most.
-pub const BANK_BLOCKS: u32 = 1 << 11;
+pub const BANK_BLOCKS: u32 = 1 << 10;
 
 /// Parts of an epoch after which a newcomer is decided about.
 const EARLY: [f64; 4] = [1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 2.0];
@@ -53,6 +53,12 @@ const NEAR: f64 = 0.25;
 
 /// Prices are found anew after so many seconds at the earliest: that takes a good part of a millisecond for each tenant that is busy.
 const PRICE_SECONDS: f64 = 0.9;
+
+/// Nor are they before so many requests came for each tenant that is not idle: fewer change them by little, and finding them takes as long as serving that many.
+const PRICE_REQUESTS: u64 = 64;
+
+/// A load is taken to have lasted so long at least, or an epoch where that is shorter: it is known by then what it offers to the SSD, and it may last no longer than a few minutes, however long epochs are.
+const LOAD_SECONDS: f64 = 10.0;
 
 /// What is left of what was offered to the SSD until the last look: about an epoch counts.
 const FADE: f64 = 1.0 - 1.0 / LOOKS;
@@ -155,8 +161,10 @@ pub struct ControlLoop {
     early: Vec<f64>,
     /// When the tenants' rates are looked at next, and prices found.
     look: f64,
-    /// What came since prices were found, or changed, may change them.
+    /// Prices are to be found whatever came.
     unpriced: bool,
+    /// Requests since they were found.
+    asked: u64,
     epoch: u64,
 }
 
@@ -200,6 +208,7 @@ impl ControlLoop {
             early,
             look,
             unpriced: true,
+            asked: 0,
             epoch: 0,
         }
     }
@@ -377,9 +386,13 @@ impl ControlLoop {
             pace.offered(&gate.offered(&writes), now);
         }
         let may = self.pace.as_ref().map_or(Writes::ANY, |pace| pace.writes(now, self.config.epoch_seconds));
-        // Where nobody asked for anything prices stay.
-        match std::mem::take(&mut self.unpriced) {
-            true => gate.price(now, may, Room { cache_blocks, free }, fade, &writes),
+        // Where hardly anybody asked for anything prices stay.
+        let enough = PRICE_REQUESTS * gate.busy(&writes).max(1);
+        match std::mem::take(&mut self.unpriced) || self.asked >= enough {
+            true => {
+                self.asked = 0;
+                gate.price(now, may, Room { cache_blocks, free }, fade, &writes);
+            }
             false => gate.wait(now, may.period, fade, &writes),
         }
     }
@@ -481,7 +494,7 @@ impl ControlLoop {
     }
 
     fn look_at_rates(&mut self, now: f64, held_blocks: Option<u64>) {
-        self.unpriced |= !self.observers.iter().all(Observer::is_idle);
+        self.asked += self.observers.iter().map(Observer::since_look).sum::<u64>();
         if let Some(held_blocks) = held_blocks.filter(|_| self.finds_prices(now)) {
             self.price(now, held_blocks);
         }
@@ -625,7 +638,7 @@ fn needs(allocator: &dyn Allocator, config: &ControlConfig, tenants: &[ControlTe
 
 /// Seconds that a load is taken to have lasted at least: for ever where nothing has a price, for all that comes would be written while a load has just begun.
 fn least_load_seconds(config: &ControlConfig, profile: &Profile) -> f64 {
-    if profile.prices_writes { config.epoch_seconds } else { f64::INFINITY }
+    if profile.prices_writes { config.epoch_seconds.min(LOAD_SECONDS) } else { f64::INFINITY }
 }
 
 /// What prices what is offered to the SSD, with doors of its own.

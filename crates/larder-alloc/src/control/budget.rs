@@ -78,7 +78,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The first period begins at `now`. A load is taken to have lasted for `unit` seconds at least: an epoch; for ever where nothing tells what is worth its price.
+    /// The first period begins at `now`. A load is taken to have lasted for `unit` seconds at least; for ever where nothing tells what is worth its price.
     pub(super) fn new(budget: WriteBudget, block_bytes: u32, unit: f64, now: f64) -> Self {
         let blocks = budget.bytes / f64::from(block_bytes);
         let (load, rhythm) = (None, Rhythm::default());

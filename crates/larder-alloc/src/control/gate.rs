@@ -262,6 +262,12 @@ impl Gate {
         there.flat_map(|(ledger, _)| Kind::all().map(|kind| places(ledger, kind))).sum()
     }
 
+    /// Tenants that are there and not idle: that many are looked at to find prices.
+    pub(super) fn busy(&self, writes: &[Option<WritePolicy>]) -> u64 {
+        let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
+        there.filter(|(ledger, _)| !ledger.is_idle()).count() as u64
+    }
+
     /// Price what is offered to a cache that has this room, so that no more is written than may be. A tenant that is there has a write policy; what was counted so far weighs `fade` from
     /// now on.
     pub(super) fn price(

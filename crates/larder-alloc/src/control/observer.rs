@@ -145,9 +145,9 @@ impl Observer {
         self.looked += seconds;
     }
 
-    /// No request has come since the last look.
-    pub(super) fn is_idle(&self) -> bool {
-        self.since_look == 0
+    /// Requests since the last look.
+    pub(super) fn since_look(&self) -> u64 {
+        self.since_look
     }
 
     /// The rate of requests was looked at.

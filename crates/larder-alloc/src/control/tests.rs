@@ -252,17 +252,35 @@ fn a_decision_is_a_look_and_the_look_that_is_due_with_it_is_left_to_it() {
     }
     assert_eq!(decisions, [2.0, 4.0, 8.0, 16.0, 32.0]);
     assert_eq!(looks, [6.0, 10.0, 12.0, 14.0, 18.0, 20.0, 22.0, 24.0, 26.0, 28.0, 30.0]);
-    // Where nothing came, or only a mover, there is nothing to price.
-    let mut look = |op: Option<Op>| {
-        op.into_iter().for_each(|op| _ = control.observe(0, op, 0..1));
+    // Where hardly anything came, or only a mover, prices stay. What came counts until they are found.
+    let mut look = |op: Op, times: u64| {
+        (0..times).for_each(|_| _ = control.observe(0, op, 0..1));
         let now = control.due_seconds();
         control.look_at_rates(now, None);
-        let unpriced = control.unpriced;
+        let asked = control.asked;
         control.look_at_rates(now, Some(0));
-        assert!(!control.unpriced && control.due_seconds() > now);
-        unpriced
+        assert!(control.due_seconds() > now);
+        (asked, control.asked)
     };
-    assert_eq!([Some(Op::Populate), None, Some(Op::Read), None].map(&mut look), [false, false, true, false]);
+    assert_eq!(look(Op::Populate, 1000), (0, 0));
+    assert_eq!(look(Op::Read, PRICE_REQUESTS - 1), (63, 63));
+    assert_eq!(look(Op::Read, 0), (63, 63));
+    assert_eq!(look(Op::Read, 1), (64, 0));
+}
+
+#[test]
+fn a_load_may_be_over_long_before_an_epoch_is() {
+    // A day's budget of a million blocks, at the very begin: in four times so many seconds.
+    let seconds = |epoch_seconds: f64| {
+        let allocator = crate::by_name("larder").expect("known");
+        let profile = allocator.profile();
+        let budget = Some(WriteBudget { bytes: 4096.0 * 1e6, period_seconds: 86_400.0 });
+        let config = ControlConfig { budget, ..config(epoch_seconds) };
+        let control = ControlLoop::new(config, allocator, profile, vec![tenant("a")]);
+        let rate = control.pace.as_ref().map_or(0.0, |pace| pace.rate(0.0, 1.0));
+        (1e6 / rate).round()
+    };
+    assert_eq!([5.0, 10.0, 60.0, 600.0].map(seconds), [20.0, 40.0, 40.0, 40.0]);
 }
 
 #[test]
