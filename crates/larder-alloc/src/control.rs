@@ -54,7 +54,7 @@ const NEAR: f64 = 0.25;
 /// Prices are found anew after so many seconds at the earliest: that takes a good part of a millisecond for each tenant that is busy.
 const PRICE_SECONDS: f64 = 0.9;
 
-/// Nor are they before so many requests came for each tenant that is not idle: fewer change them by little, and finding them takes as long as serving that many.
+/// Nor are they before so many requests came for each tenant that is not idle: fewer change them by little, and to find them takes a simulation about as long as to serve that many.
 const PRICE_REQUESTS: u64 = 64;
 
 /// A load is taken to have lasted so long at least, or an epoch where that is shorter: it is known by then what it offers to the SSD, and it may last no longer than a few minutes, however long epochs are.
