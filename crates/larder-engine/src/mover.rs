@@ -5,6 +5,7 @@
 //! blocks that the shadow no longer holds: they leave only when their place is wanted. A write goes to the cache where its block is cached, else past it.
 //! A block under way elsewhere, or in doubt, is left for the next time.
 
+use crate::doors::Asked;
 use crate::locks::Owner;
 use crate::partitions::{Partition, PartitionId};
 use crate::store::{BlockKey, EntryId, State};
@@ -357,7 +358,7 @@ impl Engine {
             }
             return None;
         }
-        self.let_in(key, State::Filling)
+        self.let_in(key, State::Filling, Asked::default())
     }
 
     /// A block that the shadow no longer holds leaves, if it can. What is dirty stays until the tenant's own policy gives it up.

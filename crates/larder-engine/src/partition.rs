@@ -5,6 +5,7 @@
 //! lock is pinned: something on its slot may be in flight.
 
 use crate::allowance::Allowance;
+use crate::doors::Asked;
 use crate::locks::Owner;
 use crate::mover::Mover;
 use crate::partitions::{FORGET, Partition, PartitionId};
@@ -205,7 +206,7 @@ impl Engine {
 
     /// Give an absent block an entry with a slot, if its partition's admission policy lets it in and there is room: a free slot below the quota, else the
     /// slot of the block that its replacement policy gives up; and if it may be written to the cache device at all (`allowance.rs`).
-    pub(crate) fn admit(&mut self, key: BlockKey, state: State) -> Option<EntryId> {
+    pub(crate) fn admit(&mut self, key: BlockKey, state: State, asked: Asked) -> Option<EntryId> {
         let home = self.home(self.tenant_of(key.volume));
         if self.cache_failed || self.partitions[home].quota == 0 {
             return None;
@@ -217,11 +218,11 @@ impl Engine {
         if asks && (self.is_moved(key.volume) || !self.admits(home, secret, hash)) {
             return None;
         }
-        self.let_in(key, state)
+        self.let_in(key, state, asked)
     }
 
     /// Give an absent block that may enter an entry with a slot, if its partition has room and its tenant may still write to the cache device.
-    pub(crate) fn let_in(&mut self, key: BlockKey, state: State) -> Option<EntryId> {
+    pub(crate) fn let_in(&mut self, key: BlockKey, state: State, asked: Asked) -> Option<EntryId> {
         let tenant = self.tenant_of(key.volume);
         let home = self.home(tenant);
         if self.partitions[home].quota == 0 {
@@ -240,7 +241,7 @@ impl Engine {
         // What others lent, or left in a batch, is of use when the journal has said so: before the last slot at hand is gone.
         self.want_freed();
         match slot {
-            Some(slot) => Some(self.enter(home, key, ghost, slot, state)),
+            Some(slot) => Some(self.enter(home, key, ghost, (slot, state), asked)),
             None => {
                 // The policy has forgotten the ghost already.
                 ghost.map(|ghost| self.store.remove(ghost));
@@ -296,8 +297,8 @@ impl Engine {
         home: PartitionId,
         key: BlockKey,
         ghost: Option<EntryId>,
-        slot: u32,
-        state: State,
+        (slot, state): (u32, State),
+        asked: Asked,
     ) -> EntryId {
         self.note_entered(slot);
         let entry = match ghost {
@@ -307,7 +308,10 @@ impl Engine {
         let tenant = self.tenant_of(key.volume);
         self.count_held(tenant);
         let (partition, mut nodes, _) = self.parts_of(home);
-        partition.replacement.insert(&mut nodes, entry, ghost.is_some());
+        match asked.kind.leaves_first() {
+            true => partition.replacement.insert_to_leave_first(&mut nodes, entry, ghost.is_some()),
+            false => partition.replacement.insert(&mut nodes, entry, ghost.is_some()),
+        }
         self.forget(home, FORGET);
         entry
     }

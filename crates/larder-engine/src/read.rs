@@ -90,7 +90,7 @@ impl Engine {
                 Class::Bypass
             }
             Ok(None) if self.may_fill(part, key) => {
-                self.admit(key, State::Filling).map_or(Class::Bypass, Class::Fill)
+                self.admit(key, State::Filling, part.asked).map_or(Class::Bypass, Class::Fill)
             }
             Ok(None) | Err(_) => Class::Bypass,
         }

@@ -111,7 +111,8 @@ impl Engine {
             return None;
         }
         let owner = Owner::Part(part_id);
-        if self.parts[part_id as usize].asked.closed {
+        let asked = self.parts[part_id as usize].asked;
+        if asked.closed {
             self.turn_away(self.tenant_of(key.volume));
             self.invalidate(key, owner);
             return None;
@@ -119,7 +120,7 @@ impl Engine {
         let aligned = self.is_cache_aligned(start) && self.is_cache_aligned(end);
         let whole = (start, end) == self.block_range(key.volume, key.block);
         match self.find_live(key, owner).ok()? {
-            None if whole && aligned && self.allocates_writes(key) => self.admit(key, State::Writing),
+            None if whole && aligned && self.allocates_writes(key) => self.admit(key, State::Writing, asked),
             None => None,
             Some(entry) if self.passes_fill(entry) => None,
             Some(entry)

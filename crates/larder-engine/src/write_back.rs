@@ -74,7 +74,8 @@ impl Engine {
     /// The slot for a block's next version; `None` where the cache cannot take it.
     fn place(&mut self, part_id: u32, key: BlockKey, whole: bool) -> Option<u32> {
         let past = self.goes_past_cache(key.volume);
-        if self.parts[part_id as usize].asked.closed {
+        let asked = self.parts[part_id as usize].asked;
+        if asked.closed {
             self.turn_away(self.tenant_of(key.volume));
             return None;
         }
@@ -91,7 +92,7 @@ impl Engine {
                 self.slot_for_update(key)
             }
             None if past || self.is_too_dirty(key.volume) || (!whole && !self.has_stage()) => None,
-            None => self.admit(key, State::Writing).map(|entry| self.store.slot(entry)),
+            None => self.admit(key, State::Writing, asked).map(|entry| self.store.slot(entry)),
         }
     }
 

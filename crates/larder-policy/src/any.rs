@@ -43,6 +43,11 @@ macro_rules! any_replacement {
             }
 
             #[inline]
+            fn insert_to_leave_first<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool) {
+                match self { $(Self::$variant(policy) => policy.insert_to_leave_first(nodes, handle, ghost),)* }
+            }
+
+            #[inline]
             fn forget<N: Nodes>(&mut self, nodes: &mut N) -> Option<Handle> {
                 match self { $(Self::$variant(policy) => policy.forget(nodes),)* }
             }
@@ -206,6 +211,33 @@ mod tests {
             }
             policy.remove(&mut nodes, 99, false);
             assert_eq!(nodes.tags.get(), policy.keeps_tags(), "{spec}");
+        }
+    }
+
+    /// What leaves for others of ten blocks, of which the second five were to leave first, and what is left of those.
+    fn made_way(policy: AnyReplacement) -> (Vec<u64>, usize) {
+        let mut cache = Cache::new(10, policy);
+        for key in 0..10 {
+            cache.set_leaves_first(key >= 5);
+            cache.access(key);
+        }
+        cache.set_leaves_first(false);
+        let mut left = Vec::new();
+        for key in 10..15 {
+            let found = cache.find(key, hash(key));
+            cache.enter(key, hash(key), found, 0, |key, _| left.push(key));
+        }
+        left.sort_unstable();
+        (left, cache.resident().filter(|key| (5..10).contains(key)).count())
+    }
+
+    #[test]
+    fn what_is_to_leave_first_does_where_policies_know_how() {
+        for spec in [PolicySpec::Lru, PolicySpec::S3Fifo, PolicySpec::Lirs] {
+            assert_eq!(made_way(AnyReplacement::new(&spec, 10, SEED)), ((5..10).collect(), 0), "{spec}");
+        }
+        for spec in PolicySpec::online() {
+            assert_eq!(made_way(AnyReplacement::new(spec, 10, SEED)).0.len(), 5, "{spec}");
         }
     }
 

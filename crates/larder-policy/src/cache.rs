@@ -76,6 +76,8 @@ pub struct Cache<P> {
     unused: Vec<Handle>,
     /// Blocks with these keys stay, as long as others can leave.
     pinned: Range<u64>,
+    /// What enters is to leave before others.
+    leaves_first: bool,
 }
 
 impl<P: Replacement> Cache<P> {
@@ -89,12 +91,18 @@ impl<P: Replacement> Cache<P> {
             blocks: Blocks::default(),
             unused: Vec::new(),
             pinned: 0..0,
+            leaves_first: false,
         }
     }
 
     /// Blocks with these keys stay from now on, as those of a request under way do in a live cache; unless no others can leave.
     pub fn pin(&mut self, keys: Range<u64>) {
         self.pinned = keys;
+    }
+
+    /// What enters from now on is to leave before others, or no more ([`Replacement::insert_to_leave_first`]).
+    pub fn set_leaves_first(&mut self, leaves_first: bool) {
+        self.leaves_first = leaves_first;
     }
 
     /// Blocks it may hold.
@@ -201,7 +209,10 @@ impl<P: Replacement> Cache<P> {
         let handle = ghost.unwrap_or_else(|| self.add(key, hash));
         let block = &mut self.blocks.0[handle as usize];
         (block.resident, block.mark) = (RESIDENT, mark);
-        self.policy.insert(&mut self.blocks, handle, ghost.is_some());
+        match self.leaves_first {
+            true => self.policy.insert_to_leave_first(&mut self.blocks, handle, ghost.is_some()),
+            false => self.policy.insert(&mut self.blocks, handle, ghost.is_some()),
+        }
         self.drop_forgotten();
     }
 

@@ -32,13 +32,15 @@ pub type Gains = [f32; KINDS];
 pub struct Terms {
     /// What enters of each kind.
     pub shares: Shares,
+    /// What enters of a kind does so because there is room: it leaves before others once there is none. By [`Kind::index`].
+    pub leaves_first: [bool; KINDS],
     /// What that gains for the tenant's writes; none where the backing takes them all the same.
     pub gains: Option<Box<Gains>>,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { shares: OPEN, gains: None }
+        Self { shares: OPEN, leaves_first: [false; KINDS], gains: None }
     }
 }
 
@@ -140,6 +142,7 @@ impl Doors {
         let enters = door.enters(kind, before);
         let enters = enters != (write && door.turns(kind, blocks, enters, ssd_wait_ns));
         door.streams.entered(stream, enters);
+        let kind = kind.leaving_first(door.terms.leaves_first[kind.index()]);
         (kind.with_its_stream(before.is_none_or(|before| before == enters)), enters)
     }
 
@@ -249,7 +252,7 @@ mod tests {
     #[test]
     fn a_write_passes_by_while_the_ssd_is_busy_as_far_as_it_is_known_what_the_backing_can() {
         let mut doors = Doors::new(1024);
-        doors.open(0, &Terms { shares: OPEN, gains: Some(Box::new([2e-3; KINDS])) });
+        doors.open(0, &Terms { gains: Some(Box::new([2e-3; KINDS])), ..Terms::default() });
         let serve = |doors: &mut Doors, by_ssd, from: u64, per_ms: u64| {
             let ahead: Vec<_> = (0..40).map(|_| doors.began(0, by_ssd, 4096)).collect();
             for (at, ahead) in (1..).zip(ahead) {
@@ -283,7 +286,7 @@ mod tests {
     #[test]
     fn who_begins_anew_enters() {
         let mut doors = Doors::new(1024);
-        doors.open(0, &Terms { shares: [0.0; KINDS], gains: None });
+        doors.open(0, &Terms { shares: [0.0; KINDS], ..Terms::default() });
         assert!(!doors.ask(0, false, [7].into_iter()).1);
         doors.restart(0);
         assert!(doors.ask(0, false, [7].into_iter()).1);

@@ -28,6 +28,8 @@ const CAPACITY_MAX: u32 = 12;
 #[derive(Clone, Debug)]
 enum Op {
     Access(u64),
+    /// The same; a block that enters for it is to leave first.
+    Visit(u64),
     Pin(u64, bool),
     Remove(u64),
     Resize(u32),
@@ -38,6 +40,7 @@ fn op() -> impl Strategy<Value = Op> {
         // Half of the accesses go to a few blocks, to have hits, and counters that saturate.
         30 => (0..KEYS / 4).prop_map(Op::Access),
         30 => (0..KEYS).prop_map(Op::Access),
+        10 => (0..KEYS).prop_map(Op::Visit),
         4 => (0..KEYS, any::<bool>()).prop_map(|(key, pinned)| Op::Pin(key, pinned)),
         4 => (0..KEYS).prop_map(Op::Remove),
         1 => (0..=CAPACITY_MAX).prop_map(Op::Resize),
@@ -47,6 +50,7 @@ fn op() -> impl Strategy<Value = Op> {
 fn apply<P: Replacement>(user: &mut User<P>, op: &Op) {
     match *op {
         Op::Access(key) => user.access(key),
+        Op::Visit(key) => user.visit(key),
         Op::Pin(key, pinned) => user.pin(key, pinned),
         Op::Remove(key) => user.remove(key),
         Op::Resize(capacity) => user.resize(capacity),

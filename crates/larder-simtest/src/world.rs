@@ -366,7 +366,9 @@ impl World {
         if let Some(eighths) = eighths {
             // Writes go the other way as soon as it seems to be sooner.
             let gains = Some(Box::new([0.0; KINDS]));
-            let terms = Terms { shares: [f64::from(eighths) / 8.0; KINDS], gains };
+            // Of each second kind what enters leaves first.
+            let leaves_first = std::array::from_fn(|kind| kind % 2 == 1);
+            let terms = Terms { shares: [f64::from(eighths) / 8.0; KINDS], leaves_first, gains };
             self.host.open_doors(TenantId(tenant as u16), &terms);
         }
         self.check();

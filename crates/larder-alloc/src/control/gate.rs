@@ -5,13 +5,13 @@
 //! what is worth less goes past the SSD. Where writes are limited the price is such that what is offered just uses up what may be written; of the kind that is worth just the price a part enters.
 //!
 //! The more enters, the sooner it leaves, and the less each block is worth. So a part of what is offered may save more than all of it: of some parts ([`PARTS`]) of what would take a place the one is let in
-//! that saves most, by what blocks are worth if they stay as long as they then do. A place has its price so, too, but for a cache that is not full. Newer data of a resident block takes no place.
+//! that saves most, by what blocks are worth if they stay as long as they then do. A place has its price so, too, but for a cache that is not full. What enters that one alone is to leave first once it is full ([`Terms::leaves_first`]). Newer data of a resident block takes no place.
 //!
 //! What kinds are worth is true in the mean. How much more than its price, or less, goes with the shares: where one device has a line of writes to work off, doors let them go to the other ([`Terms::gains`]).
 
 use super::{ServedBy, budget};
 use crate::{Latencies, Timed, WritePolicy};
-use admitted::{Limit, Offered, admit, saves};
+use admitted::{Limit, Offered, admit, saves, shares};
 use demand::affordable;
 use larder_policy::doors::{Doors, Gains, KINDS, Kind, SHAPES, Terms};
 use ledger::{Ledger, Price, Spans};
@@ -88,6 +88,9 @@ const FORESIGHT: f64 = 1.0 / 3.0;
 
 /// Of writes of which it is not known what they take past the SSD such a part goes there, where writes are limited.
 const TRIED: f64 = 1.0 / 16.0;
+
+/// A kind of which less than this part would enter a full cache does so only while there is room.
+const HALF: f64 = 0.5;
 
 /// What may be written.
 #[derive(Clone, Copy, Debug)]
@@ -290,13 +293,33 @@ impl Gate {
         // What is free lasts until prices are found again. Where writes are limited it has its price all the same.
         let seconds = since.max(self.unit);
         let free = if rate.is_finite() { 0.0 } else { room.free as f64 / seconds };
-        let limits = PARTS.map(|part| Limit { writes: rate, places: places * part + free, worth });
+        let within = |part: f64| Limit { writes: rate, places: places * part, worth };
         let stays = PARTS.map(|part| written_over(rate.min(places * part)));
-        let saved = self.try_out(&limits, stays, youth, writes);
-        let best = (1..PARTS.len()).fold(0, |best, at| if saved[at] > saved[best] { at } else { best });
+        let (offers, worths) = self.offers(stays, youth, writes);
+        let most_saved = |limits: &[Limit; PARTS.len()]| {
+            let mut order = Vec::new();
+            let saved: [f64; PARTS.len()] =
+                std::array::from_fn(|part| saves(&offers, |at| worths[at][part], limits[part], &mut order));
+            (1..PARTS.len()).fold(0, |best, at| if saved[at] > saved[best] { at } else { best })
+        };
+        let limits = PARTS.map(|part| Limit { places: places * part + free, ..within(part) });
+        let best = most_saved(&limits);
         let spans = Spans { stay: stays[best], usual: written_over(even), youth };
+        // What would not enter were the cache full is to leave first once it is.
+        let among_full = match free > 0.0 {
+            true => {
+                let full = PARTS.map(within);
+                let part = most_saved(&full);
+                shares(&offers, |at| worths[at][part], full[part])
+            }
+            false => Vec::new(),
+        };
         self.price = Some(self.settle_on(limits[best], spans, writes));
         self.priced = now;
+        self.terms.iter_mut().for_each(|terms| terms.leaves_first = [false; KINDS]);
+        for (Offered { tenant, kind, .. }, share) in offers.iter().zip(among_full) {
+            self.terms[*tenant].leaves_first[kind.index()] = share < HALF;
+        }
         for (at, _) in writes.iter().enumerate().filter(|(_, write)| write.is_some()) {
             let (Some(ledger), Some(terms)) = (self.ledgers.get_mut(at), self.terms.get(at)) else {
                 continue;
@@ -344,14 +367,13 @@ impl Gate {
         });
     }
 
-    /// Seconds saved per second by what enters within each of these limits, of what is offered, if blocks then stay so long.
-    fn try_out<const N: usize>(
+    /// What is offered, and what a block of each would be worth were blocks to stay for each of these times.
+    fn offers<const N: usize>(
         &self,
-        limits: &[Limit; N],
         stays: [f64; N],
         youth: f64,
         writes: &[Option<WritePolicy>],
-    ) -> [f64; N] {
+    ) -> (Vec<Offered>, Vec<[f64; N]>) {
         let (mut offers, mut worths) = (Vec::new(), Vec::new());
         for (tenant, (ledger, write)) in self.ledgers.iter().zip(writes).enumerate() {
             let Some(write) = write.filter(|_| !ledger.is_idle()) else { continue };
@@ -360,11 +382,10 @@ impl Gate {
                 worths.push(worth);
             }
         }
-        let mut order = Vec::new();
-        std::array::from_fn(|part| saves(&offers, |at| worths[at][part], limits[part], &mut order))
+        (offers, worths)
     }
 
-    /// The same enters from now on, and of what is not offered now what is worth as much; the price of it. What is worth how much is remembered.
+    /// What is worth most enters from now on within this limit, and of what is not offered now what is worth as much; the price of it. What is worth how much is remembered.
     fn settle_on(&mut self, limit: Limit, spans: Spans, writes: &[Option<WritePolicy>]) -> Price {
         let tenants = self.ledgers.len();
         let mut offers = Vec::new();

@@ -24,6 +24,8 @@ pub struct Kind {
     history: u8,
     /// The request that it goes on from went another way. Of no account for what the kind is worth.
     apart: bool,
+    /// What it brings in takes room that nothing else wants as yet. Of no account for what the kind is worth, either.
+    leaves_first: bool,
 }
 
 impl Kind {
@@ -34,7 +36,7 @@ impl Kind {
             0 => 0,
             level => 2 * level - usize::from(written),
         };
-        Self { write, size: size as u8, sequential, history: history as u8, apart: false }
+        Self { write, size: size as u8, sequential, history: history as u8, ..Self::default() }
     }
 
     /// All kinds, in the order of their indices.
@@ -44,7 +46,7 @@ impl Kind {
             size: (at / HISTORIES / 2 % SIZES) as u8,
             sequential: at / HISTORIES % 2 == 1,
             history: (at % HISTORIES) as u8,
-            apart: false,
+            ..Self::default()
         })
     }
 
@@ -66,6 +68,16 @@ impl Kind {
     /// The number of the shape that a device sees, below [`SHAPES`]: what begins there goes on from nothing, though for the tenant it does.
     pub fn shape_served(self) -> usize {
         Self { sequential: self.sequential && !self.apart, ..self }.shape()
+    }
+
+    /// The same; do its blocks enter only as long as there is room?
+    pub(super) fn leaving_first(self, leaves_first: bool) -> Self {
+        Self { leaves_first, ..self }
+    }
+
+    /// Its blocks enter since there is room, and are to leave before others.
+    pub fn leaves_first(self) -> bool {
+        self.leaves_first
     }
 
     /// A write.

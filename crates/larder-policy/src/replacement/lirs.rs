@@ -12,7 +12,7 @@
 //! Parameters: Q has 1 % of the capacity, at least one block; the rest is for LIR blocks. What the paper leaves open:
 //!
 //! * No more non-resident blocks are remembered than the capacity; the one furthest down in S goes first.
-//! * While there are fewer LIR blocks than there may be, also after some were taken out, an entering block becomes LIR.
+//! * While there are fewer LIR blocks than there may be, also after some were taken out, an entering block becomes LIR; but not one that is to leave first.
 //! * A cache that shrinks gives up Q first, then the bottom of S; LIR blocks that are too many then become HIR [`DEMOTED_MAX`] at an access.
 //!
 //! Differences from libCacheSim; the miss ratios differ by less than 0.0002 on `cloudPhysicsIO` and on Zipf(1.0):
@@ -150,6 +150,18 @@ impl Lirs {
         }
     }
 
+    #[inline]
+    fn enter<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, is_lir: bool) {
+        let (list, status) = match is_lir {
+            true => (&mut self.lirs, Status::Lir),
+            false => (&mut self.queue, Status::ResidentHir),
+        };
+        list.push_newest(nodes, handle);
+        let word = self.on_top(status);
+        *nodes.tag_mut(handle) = self.words.add(word);
+        self.demote_surplus(nodes);
+    }
+
     /// LIR blocks at the bottom of S that are too many go to the end of Q, and with the bottom they leave S.
     #[inline]
     fn demote_surplus<N: Nodes>(&mut self, nodes: &mut N) {
@@ -205,16 +217,15 @@ impl Replacement for Lirs {
 
     #[inline]
     fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
-        let returning = std::mem::take(&mut self.returning);
-        let (list, status) = if returning || self.lirs.len() < self.lir_max {
-            (&mut self.lirs, Status::Lir)
-        } else {
-            (&mut self.queue, Status::ResidentHir)
-        };
-        list.push_newest(nodes, handle);
-        let word = self.on_top(status);
-        *nodes.tag_mut(handle) = self.words.add(word);
-        self.demote_surplus(nodes);
+        let is_lir = std::mem::take(&mut self.returning) || self.lirs.len() < self.lir_max;
+        self.enter(nodes, handle, is_lir);
+    }
+
+    /// To Q, whether LIR blocks are wanted or not.
+    #[inline]
+    fn insert_to_leave_first<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
+        let is_lir = std::mem::take(&mut self.returning);
+        self.enter(nodes, handle, is_lir);
     }
 
     #[inline]

@@ -42,6 +42,11 @@ impl Replacement for Lru {
         self.list.push_newest(nodes, handle);
     }
 
+    #[inline]
+    fn insert_to_leave_first<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
+        self.list.push_oldest(nodes, handle);
+    }
+
     fn remove<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, _ghost: bool) {
         self.list.remove(nodes, handle);
     }

@@ -177,6 +177,16 @@ impl Replacement for S3Fifo {
         list.push_newest(nodes, handle);
     }
 
+    /// To where S gives blocks up. What comes back soon after it left goes to M all the same.
+    #[inline]
+    fn insert_to_leave_first<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool) {
+        if ghost {
+            return self.insert(nodes, handle, ghost);
+        }
+        *nodes.tag_mut(handle) = SMALL;
+        self.small.push_oldest(nodes, handle);
+    }
+
     #[inline]
     fn forget<N: Nodes>(&mut self, nodes: &mut N) -> Option<Handle> {
         if self.ghosts.len() > self.ghosts_max() { self.ghosts.pop_oldest(nodes) } else { None }

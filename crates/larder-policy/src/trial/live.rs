@@ -74,6 +74,11 @@ impl<P: Candidate> Trial<P> {
         self.closed = closed;
     }
 
+    /// What enters from now on is to leave before others, or no more ([`Cache::set_leaves_first`]).
+    pub fn set_leaves_first(&mut self, leaves_first: bool) {
+        self.cache.set_leaves_first(leaves_first);
+    }
+
     /// Evict this many blocks, or all that there are.
     pub fn evict(&mut self, blocks: u32, watch: &mut impl Watch) {
         let capacity = self.cache.capacity();

@@ -89,16 +89,25 @@ impl<P: Replacement> User<P> {
 
     /// Use a block; if it is absent it enters, unless all that could make room is pinned.
     pub fn access(&mut self, key: u64) {
+        self.use_block(key, false);
+    }
+
+    /// The same; if it enters it is to leave before others.
+    pub fn visit(&mut self, key: u64) {
+        self.use_block(key, true);
+    }
+
+    fn use_block(&mut self, key: u64, leaves_first: bool) {
         let known = self.handles.get(&key).copied();
         match known.map(|handle| (handle, self.slots.slot(handle).state)) {
             Some((handle, State::Resident { .. })) => self.policy.hit(&mut self.slots, handle),
             _ if self.capacity == 0 => {}
-            _ => self.enter(key, known),
+            _ => self.enter(key, known, leaves_first),
         }
         self.check();
     }
 
-    fn enter(&mut self, key: u64, ghost: Option<Handle>) {
+    fn enter(&mut self, key: u64, ghost: Option<Handle>, leaves_first: bool) {
         self.policy.miss(&mut self.slots, ghost);
         let handle = ghost.unwrap_or_else(|| self.assign(key));
         self.slots.0[handle as usize].state = State::Entering;
@@ -108,7 +117,10 @@ impl<P: Replacement> User<P> {
                 return;
             }
         }
-        self.policy.insert(&mut self.slots, handle, ghost.is_some());
+        match leaves_first {
+            true => self.policy.insert_to_leave_first(&mut self.slots, handle, ghost.is_some()),
+            false => self.policy.insert(&mut self.slots, handle, ghost.is_some()),
+        }
         self.slots.0[handle as usize].state = State::Resident { pinned: false };
         self.forget_all();
     }

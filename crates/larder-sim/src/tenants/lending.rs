@@ -54,12 +54,13 @@ impl Lending {
         tenant: usize,
         action: Action,
         blocks: &Blocks<'_>,
-        closed: bool,
+        (closed, leaves_first): (bool, bool),
         traffic: &mut Traffic,
     ) {
         let count = blocks.keys.len();
         let step = if self.by_block { 1 } else { count.max(1) };
         self.parts[tenant].set_closed(closed);
+        self.parts[tenant].set_leaves_first(leaves_first);
         for first in (0..count).step_by(step) {
             // A block that is there, or passes by, needs no room.
             if !self.by_block
@@ -73,6 +74,7 @@ impl Lending {
             part.accesses(action, blocks, first..first + step, traffic);
             self.held = self.held - before + part.resident_blocks();
         }
+        self.parts[tenant].set_leaves_first(false);
         self.parts[tenant].end_request(action);
     }
 

@@ -36,6 +36,8 @@ pub(super) struct Access<'a> {
     pub(super) keys: &'a [u64],
     /// Nothing may be written to the SSD for it.
     pub(super) closed: bool,
+    /// What enters for it is to leave before others, where partitions lend.
+    pub(super) leaves_first: bool,
 }
 
 /// The cache.
@@ -139,7 +141,7 @@ impl Store {
 
     /// A tenant's request accesses its blocks; `owners` tells whose a block is from the upper half of its key.
     pub(super) fn access(&mut self, access: &Access<'_>, owners: &[usize], traffic: &mut Traffic) {
-        let Access { tenant, action, keys, closed } = *access;
+        let Access { tenant, action, keys, closed, leaves_first } = *access;
         if self.pins {
             self.pin(tenant, keys);
         }
@@ -171,7 +173,7 @@ impl Store {
                 self.modes[tenant].write
             }
             Laid::Lending(lending) => {
-                lending.access(tenant, action, &blocks, closed, traffic);
+                lending.access(tenant, action, &blocks, (closed, leaves_first), traffic);
                 self.modes[tenant].write
             }
             Laid::Batched(parts) => {

@@ -120,6 +120,28 @@ fn behind_a_door_a_part_of_the_requests_enters() {
     }
 }
 
+/// Doors say of each second kind that what enters leaves first: among them of single blocks that go on where others ended. The stream makes way, though others are older.
+#[test]
+fn what_entered_because_there_was_room_leaves_first() {
+    for policy in [WritePolicy::WriteThrough, WritePolicy::WriteBack] {
+        for kind in [RequestKind::Read, RequestKind::Write] {
+            let mut plan = plan(40);
+            (plan.tenants[0].quota, plan.tenants[0].policy) = (8, policy);
+            let mut world = World::new(plan);
+            world.settle();
+            world.set_doors(0, Some(8));
+            // Four of them, and one with which a stream begins.
+            submit_each(&mut world, kind, [0, 2, 4, 6, 20, 21, 22, 23].into_iter());
+            assert_eq!(world.cached(), [8], "{policy:?} {kind:?}");
+            submit_each(&mut world, kind, [30, 33, 36].into_iter());
+            let hits = world.stats(0).read_hits;
+            submit_each(&mut world, RequestKind::Read, [0, 2, 4, 6, 20, 30, 33, 36].into_iter());
+            assert_eq!(world.stats(0).read_hits, hits + 8, "{policy:?} {kind:?}");
+            world.read_everything();
+        }
+    }
+}
+
 /// Of a burst that waits for the backing a part goes to the cache device, though it is worth no more than its price there; when it is over nothing does.
 #[test]
 fn of_a_burst_a_part_goes_the_other_way() {

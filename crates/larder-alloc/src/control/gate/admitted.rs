@@ -62,6 +62,13 @@ pub(super) fn admit(offers: &[Offered], limit: Limit) -> Admitted {
     Admitted { price: Price { write, place: (absent - write).max(0.0) }, shares }
 }
 
+/// Which part of each offer enters, in the order in which they are given, were it worth this much.
+pub(super) fn shares(offers: &[Offered], worth: impl Fn(usize) -> f64, limit: Limit) -> Vec<f64> {
+    let mut shares = vec![0.0; offers.len()];
+    enter(offers, worth, limit, &mut Vec::new(), |at, share| shares[at] = share);
+    shares
+}
+
 /// Seconds saved per second by what enters of what is offered, were it worth this much. `order` is room to sort in.
 pub(super) fn saves(
     offers: &[Offered],

@@ -54,7 +54,7 @@ mod tests {
     fn a_write_goes_the_other_way_while_others_wait() {
         let (mut doors, mut under_way) = (Doors::new(1 << 10), UnderWay::default());
         let gains = Some(Box::new([-5e-3; KINDS]));
-        doors.open(0, &Terms { shares: [0.0; KINDS], gains });
+        doors.open(0, &Terms { shares: [0.0; KINDS], gains, ..Terms::default() });
         let mut key = 0;
         let mut burst = |doors: &mut Doors, under_way: &mut UnderWay, now: f64| {
             let mut entered = 0;
@@ -76,7 +76,7 @@ mod tests {
         assert!(!doors.ask(0, true, [7].into_iter()).1);
         assert!(under_way.writes.is_empty());
         // Without gains nothing changes.
-        doors.open(0, &Terms { shares: [0.0; KINDS], gains: None });
+        doors.open(0, &Terms { shares: [0.0; KINDS], ..Terms::default() });
         assert_eq!(burst(&mut doors, &mut under_way, 4.0), 0);
     }
 }

@@ -39,7 +39,8 @@ impl<S: Source> Run<'_, S> {
         };
         let closed = !may || (action == Action::Read && self.bypasses(tenant, request));
         self.traffic.clear();
-        let access = Access { tenant, action, keys: &self.buffer, closed };
+        let leaves_first = kind.leaves_first();
+        let access = Access { tenant, action, keys: &self.buffer, closed, leaves_first };
         self.store.access(&access, &self.owners, &mut self.traffic);
         debug_assert!(self.store.holds_no_more_than_there_is());
         let done = match action {
