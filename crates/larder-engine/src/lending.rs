@@ -90,7 +90,12 @@ impl Engine {
         self.partitions[at].is_full() && !spare && !(self.is_lending() && self.can_grow(at))
     }
 
-    /// Another block can enter a partition, and none has to leave.
+    /// Another block can enter a partition, and none has to leave, whether its quota would have it so or not.
+    pub(crate) fn has_free_room(&mut self, at: PartitionId) -> bool {
+        if self.is_lending() { self.can_grow(at) } else { !self.is_full(at) }
+    }
+
+    /// The same where partitions lend.
     fn can_grow(&mut self, at: PartitionId) -> bool {
         let partition = &self.partitions[at];
         partition.occupied() < partition.most() && self.free_blocks() > 0 && self.have_free_slot()

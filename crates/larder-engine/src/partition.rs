@@ -215,6 +215,10 @@ impl Engine {
         let hash = hash(secret);
         // In an ordered volume a write that passes by waits for all that is older.
         let asks = state != State::Writing || !self.is_ordered(key.volume) || !self.writes_back(key.volume);
+        if asks && asked.kind.leaves_first() && !self.has_free_room(home) {
+            self.turn_away(self.tenant_of(key.volume));
+            return None;
+        }
         if asks && (self.is_moved(key.volume) || !self.admits(home, secret, hash)) {
             return None;
         }

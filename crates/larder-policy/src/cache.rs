@@ -100,9 +100,15 @@ impl<P: Replacement> Cache<P> {
         self.pinned = keys;
     }
 
-    /// What enters from now on is to leave before others, or no more ([`Replacement::insert_to_leave_first`]).
+    /// What enters from now on is to leave before others, or no more ([`Replacement::insert_to_leave_first`]). Whether anything may leave for it is its user's affair.
     pub fn set_leaves_first(&mut self, leaves_first: bool) {
         self.leaves_first = leaves_first;
+    }
+
+    /// What enters is to leave before others.
+    #[inline]
+    pub fn leaves_first(&self) -> bool {
+        self.leaves_first
     }
 
     /// Blocks it may hold.

@@ -318,7 +318,9 @@ impl<P: Candidate> Trial<P> {
     #[inline]
     fn admits(&mut self, key: u64, hash: u32) -> bool {
         let free = self.cache.len() < self.cache.capacity();
-        (free && self.admission.admit_to_free_space(key, hash)) || self.admission.admit(key, hash)
+        // What is to leave before others has nothing leave for it.
+        (free || !self.cache.leaves_first())
+            && ((free && self.admission.admit_to_free_space(key, hash)) || self.admission.admit(key, hash))
     }
 
     /// A write that goes to the backing, and makes its block leave.

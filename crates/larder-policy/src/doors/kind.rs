@@ -75,7 +75,7 @@ impl Kind {
         Self { leaves_first, ..self }
     }
 
-    /// Its blocks enter since there is room, and are to leave before others.
+    /// Its blocks enter as long as there is room, and are to leave before others.
     pub fn leaves_first(self) -> bool {
         self.leaves_first
     }

@@ -74,7 +74,7 @@ impl<P: Candidate> Trial<P> {
         self.closed = closed;
     }
 
-    /// What enters from now on is to leave before others, or no more ([`Cache::set_leaves_first`]).
+    /// What enters from now on does so as long as there is room, and is to leave before others; or no more ([`Cache::set_leaves_first`]).
     pub fn set_leaves_first(&mut self, leaves_first: bool) {
         self.cache.set_leaves_first(leaves_first);
     }

@@ -67,7 +67,7 @@ impl Lending {
                 || self.parts[tenant].may_enter(action, blocks.keys[first], blocks.hashes[first])
             {
                 // No request has more blocks than 32 bits count.
-                self.make_room(tenant, step as u32, traffic);
+                self.make_room(tenant, step as u32, leaves_first, traffic);
             }
             let part = &mut self.parts[tenant];
             let before = part.resident_blocks();
@@ -78,11 +78,12 @@ impl Lending {
         self.parts[tenant].end_request(action);
     }
 
-    /// Before so many blocks of a request: what the tenant may hold.
-    fn make_room(&mut self, tenant: usize, needed: u32, traffic: &mut Traffic) {
+    /// Before so many blocks of a request: what the tenant may hold. For those that are to leave first nobody gives any back.
+    fn make_room(&mut self, tenant: usize, needed: u32, leaves_first: bool, traffic: &mut Traffic) {
         let resident = self.parts[tenant].resident_blocks();
         let wanted = resident.saturating_add(needed).min(self.quotas[tenant]);
-        while self.free() < wanted.saturating_sub(resident) && self.take_back(tenant, traffic) {}
+        let lacks = |it: &Self| !leaves_first && it.free() < wanted.saturating_sub(resident);
+        while lacks(self) && self.take_back(tenant, traffic) {}
         let most = self.most[tenant].max(self.quotas[tenant]);
         let free = self.free().min(most.saturating_sub(resident));
         let capacity = self.parts[tenant].cache().capacity();

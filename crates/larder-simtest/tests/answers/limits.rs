@@ -134,6 +134,13 @@ fn what_entered_because_there_was_room_leaves_first() {
             submit_each(&mut world, kind, [0, 2, 4, 6, 20, 21, 22, 23].into_iter());
             assert_eq!(world.cached(), [8], "{policy:?} {kind:?}");
             submit_each(&mut world, kind, [30, 33, 36].into_iter());
+            // Nothing leaves for what would be the first to leave.
+            submit_each(&mut world, kind, [24, 25].into_iter());
+            assert_eq!(
+                (world.stats(0).turned_away_blocks, world.cached()),
+                (2, vec![8]),
+                "{policy:?} {kind:?}"
+            );
             let hits = world.stats(0).read_hits;
             submit_each(&mut world, RequestKind::Read, [0, 2, 4, 6, 20, 30, 33, 36].into_iter());
             assert_eq!(world.stats(0).read_hits, hits + 8, "{policy:?} {kind:?}");
