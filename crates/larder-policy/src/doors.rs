@@ -32,7 +32,7 @@ pub type Gains = [f32; KINDS];
 pub struct Terms {
     /// What enters of each kind.
     pub shares: Shares,
-    /// What enters of a kind does so because there is room: nothing leaves for it, and it leaves before others once there is none. By [`Kind::index`].
+    /// What enters of a kind of reads does so because there is room: nothing leaves for it, and it is among the first to leave once there is none. By [`Kind::index`].
     pub leaves_first: [bool; KINDS],
     /// What that gains for the tenant's writes; none where the backing takes them all the same.
     pub gains: Option<Box<Gains>>,

@@ -68,7 +68,7 @@ pub trait Replacement {
     /// The block announced by `miss` is resident now. `ghost` is true if its handle was given to `miss`.
     fn insert<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool);
 
-    /// The same of a block that is to leave before others, as soon as one has to: it takes room that nothing else wanted as yet. Where a policy has no place for such blocks they enter as all do.
+    /// The same of a block that is to be among the first to leave, once any has to: it takes room that nothing else wanted as yet. Where a policy has no place for such blocks they enter as all do.
     fn insert_to_leave_first<N: Nodes>(&mut self, nodes: &mut N, handle: Handle, ghost: bool) {
         self.insert(nodes, handle, ghost);
     }

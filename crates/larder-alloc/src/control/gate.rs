@@ -5,7 +5,7 @@
 //! what is worth less goes past the SSD. Where writes are limited the price is such that what is offered just uses up what may be written; of the kind that is worth just the price a part enters.
 //!
 //! The more enters, the sooner it leaves, and the less each block is worth. So a part of what is offered may save more than all of it: of some parts ([`PARTS`]) of what would take a place the one is let in
-//! that saves most, by what blocks are worth if they stay as long as they then do. A place has its price so, too, but for a cache that is not full. What enters that one alone is to leave first once it is full ([`Terms::leaves_first`]). Newer data of a resident block takes no place.
+//! that saves most, by what blocks are worth if they stay as long as they then do. A place has its price so, too, but for a cache that is not full. What enters such a one alone has nothing leave for it, and leaves first once it is full ([`Terms::leaves_first`]). Newer data of a resident block takes no place.
 //!
 //! What kinds are worth is true in the mean. How much more than its price, or less, goes with the shares: where one device has a line of writes to work off, doors let them go to the other ([`Terms::gains`]).
 
@@ -89,7 +89,7 @@ const FORESIGHT: f64 = 1.0 / 3.0;
 /// Of writes of which it is not known what they take past the SSD such a part goes there, where writes are limited.
 const TRIED: f64 = 1.0 / 16.0;
 
-/// A kind of which less than this part would enter a full cache does so only while there is room.
+/// Of a kind of reads of which less than this part of what enters would enter a full cache all does so only while there is room. Not writes: until they are written back they could not leave.
 const HALF: f64 = 0.5;
 
 /// What may be written.
@@ -305,7 +305,7 @@ impl Gate {
         let limits = PARTS.map(|part| Limit { places: places * part + free, ..within(part) });
         let best = most_saved(&limits);
         let spans = Spans { stay: stays[best], usual: written_over(even), youth };
-        // What would not enter were the cache full is to leave first once it is.
+        // What would not enter were the cache full is to leave first once it is. Where next to nothing is free the two are the same.
         let among_full = match free > 0.0 {
             true => {
                 let full = PARTS.map(within);
@@ -318,7 +318,8 @@ impl Gate {
         self.priced = now;
         self.terms.iter_mut().for_each(|terms| terms.leaves_first = [false; KINDS]);
         for (Offered { tenant, kind, .. }, share) in offers.iter().zip(among_full) {
-            self.terms[*tenant].leaves_first[kind.index()] = share < HALF;
+            let terms = &mut self.terms[*tenant];
+            terms.leaves_first[kind.index()] = !kind.is_write() && share < HALF * terms.shares[kind.index()];
         }
         for (at, _) in writes.iter().enumerate().filter(|(_, write)| write.is_some()) {
             let (Some(ledger), Some(terms)) = (self.ledgers.get_mut(at), self.terms.get(at)) else {

@@ -14,6 +14,12 @@ const HISTORIES: usize = 1 + 2 * (LEVELS - 1);
 /// Kinds of requests.
 pub const KINDS: usize = 2 * SHAPES * HISTORIES;
 
+/// The request that it goes on from went another way.
+const APART: u8 = 1;
+
+/// What it brings in takes room that nothing else wants as yet.
+const LEAVES_FIRST: u8 = 2;
+
 /// What a request is like: a read or a write, of about so many blocks, that goes on where another one ended or not, of blocks that were accessed so often lately, and read or written last:
 /// a read after a write, say. What is written again and again is hardly ever read; what was read before it was written often is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,10 +28,8 @@ pub struct Kind {
     size: u8,
     sequential: bool,
     history: u8,
-    /// The request that it goes on from went another way. Of no account for what the kind is worth.
-    apart: bool,
-    /// What it brings in takes room that nothing else wants as yet. Of no account for what the kind is worth, either.
-    leaves_first: bool,
+    /// Of no account for what the kind is worth: [`APART`] and [`LEAVES_FIRST`].
+    flags: u8,
 }
 
 impl Kind {
@@ -62,22 +66,26 @@ impl Kind {
 
     /// The same; did the request that it goes on from go the same way, to the SSD or past it?
     pub(super) fn with_its_stream(self, same: bool) -> Self {
-        Self { apart: !same, ..self }
+        self.with_flag(APART, !same)
     }
 
     /// The number of the shape that a device sees, below [`SHAPES`]: what begins there goes on from nothing, though for the tenant it does.
     pub fn shape_served(self) -> usize {
-        Self { sequential: self.sequential && !self.apart, ..self }.shape()
+        Self { sequential: self.sequential && self.flags & APART == 0, ..self }.shape()
     }
 
     /// The same; do its blocks enter only as long as there is room?
     pub(super) fn leaving_first(self, leaves_first: bool) -> Self {
-        Self { leaves_first, ..self }
+        self.with_flag(LEAVES_FIRST, leaves_first)
     }
 
     /// Its blocks enter as long as there is room, and are to leave before others.
     pub fn leaves_first(self) -> bool {
-        self.leaves_first
+        self.flags & LEAVES_FIRST != 0
+    }
+
+    fn with_flag(self, flag: u8, is_set: bool) -> Self {
+        Self { flags: self.flags & !flag | if is_set { flag } else { 0 }, ..self }
     }
 
     /// A write.
@@ -114,6 +122,15 @@ mod tests {
         assert_eq!((apart.index(), apart.shape()), (kind.index(), kind.shape()));
         assert_eq!(apart.shape_served(), Kind::of(true, 2, false, 0, false).shape());
         assert_eq!(kind.shape_served(), kind.shape());
+    }
+
+    #[test]
+    fn what_leaves_first_is_told_apart_from_what_is_taken_out_of_a_stream() {
+        let kind = Kind::of(false, 2, true, 0, false);
+        for (same, first) in [(true, true), (true, false), (false, true), (false, false)] {
+            let told = kind.leaving_first(first).with_its_stream(same);
+            assert_eq!((told.leaves_first(), told.shape_served() == told.shape()), (first, same));
+        }
     }
 
     #[test]

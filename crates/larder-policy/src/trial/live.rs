@@ -178,6 +178,22 @@ mod tests {
     }
 
     #[test]
+    fn what_leaves_first_enters_as_long_as_there_is_room() {
+        for action in [Action::Read, Action::Write] {
+            let (mut trial, mut seen) = (trial(4), Seen::default());
+            run(&mut trial, action, &[1, 2], &mut seen);
+            trial.set_leaves_first(true);
+            run(&mut trial, action, &[3, 4, 5, 6], &mut seen);
+            assert_eq!((trial.resident_blocks(), seen.0.len()), (4, 0));
+            // What is there is used as anything else.
+            run(&mut trial, Action::Read, &[3], &mut seen);
+            trial.set_leaves_first(false);
+            run(&mut trial, action, &[7, 8], &mut seen);
+            assert_eq!(seen.0.iter().map(|&(key, _)| key).collect::<Vec<_>>(), [4, 1]);
+        }
+    }
+
+    #[test]
     fn leaving_write_back_cleans_and_keeps_the_blocks() {
         let (mut trial, mut seen) = (trial(4), Seen::default());
         run(&mut trial, Action::Write, &[1, 2], &mut seen);
