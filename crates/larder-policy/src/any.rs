@@ -214,8 +214,8 @@ mod tests {
         }
     }
 
-    /// What leaves for others of ten blocks, of which the second five were to leave first, and what is left of those.
-    fn made_way(policy: AnyReplacement) -> (Vec<u64>, usize) {
+    /// What leaves for five others of ten blocks, of which the second five were to leave first.
+    fn made_way(policy: AnyReplacement) -> Vec<u64> {
         let mut cache = Cache::new(10, policy);
         for key in 0..10 {
             cache.set_leaves_first(key >= 5);
@@ -228,16 +228,16 @@ mod tests {
             cache.enter(key, hash(key), found, 0, |key, _| left.push(key));
         }
         left.sort_unstable();
-        (left, cache.resident().filter(|key| (5..10).contains(key)).count())
+        left
     }
 
     #[test]
     fn what_is_to_leave_first_does_where_policies_know_how() {
         for spec in [PolicySpec::Lru, PolicySpec::S3Fifo, PolicySpec::Lirs] {
-            assert_eq!(made_way(AnyReplacement::new(&spec, 10, SEED)), ((5..10).collect(), 0), "{spec}");
+            assert_eq!(made_way(AnyReplacement::new(&spec, 10, SEED)), [5, 6, 7, 8, 9], "{spec}");
         }
         for spec in PolicySpec::online() {
-            assert_eq!(made_way(AnyReplacement::new(spec, 10, SEED)).0.len(), 5, "{spec}");
+            assert_eq!(made_way(AnyReplacement::new(spec, 10, SEED)).len(), 5, "{spec}");
         }
     }
 
