@@ -43,6 +43,9 @@ use solver::{Prices, Solved, least_writes, solve};
 /// read again and again from begin to end are worth their place.
 const BYPASS_BYTES: u64 = 128 << 20;
 
+/// What was counted in an epoch counts two thirds in the next: three epochs in all. Fewer, and what comes and goes from one to the next (a loop that is longer than that, a burst) has partitions grow and shrink with it.
+const MEMORY: f64 = 2.0 / 3.0;
+
 /// Our own allocator.
 #[derive(Clone, Debug, Default)]
 pub struct Larder {
@@ -70,7 +73,7 @@ impl Allocator for Larder {
         Profile {
             layout,
             mode,
-            memory: 0.5,
+            memory: MEMORY,
             learns_quickly: true,
             bypass_sequential_bytes: Some(BYPASS_BYTES),
             prices_writes: true,

@@ -15,7 +15,7 @@ const IN_LINE: usize = 8;
 struct Line([u64; IN_LINE]);
 
 /// Bits for each: what it is known by, and then two halves of a counter, for accesses before it aged and since.
-const BITS: usize = 16;
+const BITS: usize = u64::BITS as usize / IN_WORD;
 
 /// What a half of a counter takes.
 const HALF: usize = 4;
@@ -25,6 +25,9 @@ const COUNTER: u64 = 0xff;
 
 /// What blocks are known by.
 const TAGS: u64 = 0xff00_ff00_ff00_ff00;
+
+/// The lowest bit of each of a word's blocks.
+const EACH: u64 = 0x0001_0001_0001_0001;
 
 /// The halves for accesses since it aged.
 const YOUNG: u64 = 0x000f_000f_000f_000f;
@@ -77,18 +80,11 @@ impl Seen {
     pub(super) fn see(&mut self, key: u64, write: bool) -> (usize, bool) {
         let (line, at, tag) = self.place(key);
         let word = &mut self.lines[line].0[at];
-        let known = |lane: &usize| {
-            let one = *word >> (lane * BITS);
-            one & COUNTER != 0 && one >> 8 & 0xff == tag
-        };
-        let lane = match (0..IN_WORD).find(known) {
-            Some(lane) => lane,
-            None => {
-                let lane = least(*word);
-                *word = *word & !(0xffff << (lane * BITS)) | tag << (lane * BITS + 8);
-                lane
-            }
-        };
+        let lane = find(*word, tag).unwrap_or_else(|| {
+            let lane = least(*word);
+            *word = *word & !(0xffff << (lane * BITS)) | tag << (lane * BITS + 8);
+            lane
+        });
         let at = lane * BITS;
         let (young, old) = (*word >> at & (MOST | WRITTEN), *word >> (at + HALF) & (MOST | WRITTEN));
         let count = young & MOST;
@@ -114,13 +110,25 @@ impl Seen {
     }
 }
 
+/// Which block of a word is known by this, if something is known of it. All four are looked at together: which one it is no processor can foretell.
+#[inline]
+fn find(word: u64, tag: u64) -> Option<usize> {
+    const COUNTERS: u64 = EACH * COUNTER;
+    // Of each block the bit above its lower half is set where that is not nothing.
+    let some = |halves: u64| ((halves & COUNTERS) + COUNTERS) >> 8 & EACH;
+    let others = some((word ^ (tag * EACH) << 8) >> 8);
+    let found = some(word) & !others;
+    (found != 0).then(|| found.trailing_zeros() as usize / BITS)
+}
+
 /// Which block of a word is forgotten for another: one of which nothing is known, or else the one that was accessed least since it aged, and before.
+#[inline]
 fn least(word: u64) -> usize {
-    let accesses = |lane: &usize| {
-        let one = word >> (lane * BITS);
-        (one & MOST) << HALF | one >> HALF & MOST
-    };
-    (0..IN_WORD).min_by_key(accesses).unwrap_or(0)
+    const COUNTS: u64 = EACH * MOST;
+    let accesses = (word & COUNTS) << HALF | word >> HALF & COUNTS;
+    let ranked = |lane: usize| (accesses >> (lane * BITS) & COUNTER) << 2 | lane as u64;
+    let first = ranked(0).min(ranked(1)).min(ranked(2)).min(ranked(3));
+    (first & 3) as usize
 }
 
 /// All bits of a key reach the upper ones.
@@ -131,6 +139,8 @@ pub fn spread(key: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// A block whose word is not among the first, which age twice in the tests.
@@ -156,6 +166,26 @@ mod tests {
         };
         assert!(known(0..2000) < 2000 / 64);
         assert!(known(0..2000) > 1990);
+    }
+
+    /// A block of which nothing is known, now and then.
+    fn lane() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            0u64..0x10000,
+            (0u64..4).prop_map(|tag| tag << 8 | 0x10),
+            (0u64..4).prop_map(|tag| tag << 8)
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn the_blocks_of_a_word_are_looked_at_one_by_one(lanes in [lane(), lane(), lane(), lane()], tag in prop_oneof![0u64..4, 0u64..0x100]) {
+            let word = lanes.iter().rev().fold(0, |word, lane| word << BITS | lane);
+            let known = |one: &u64| one & COUNTER != 0 && one >> 8 == tag;
+            prop_assert_eq!(find(word, tag), lanes.iter().position(known));
+            let accesses = |lane: &usize| (lanes[*lane] & MOST, lanes[*lane] >> HALF & MOST);
+            prop_assert_eq!(Some(least(word)), (0..IN_WORD).min_by_key(accesses));
+        }
     }
 
     #[test]
