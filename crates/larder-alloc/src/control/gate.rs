@@ -11,7 +11,7 @@
 
 use super::{ServedBy, budget};
 use crate::{Latencies, Timed, WritePolicy};
-use admitted::{Limit, Offered, admit, saves, shares};
+use admitted::{Limit, Offered, Order, admit};
 use demand::affordable;
 use larder_policy::doors::{Doors, Gains, KINDS, Kind, SHAPES, Terms};
 use ledger::{Ledger, Price, Spans};
@@ -296,21 +296,27 @@ impl Gate {
         let within = |part: f64| Limit { writes: rate, places: places * part, worth };
         let stays = PARTS.map(|part| written_over(rate.min(places * part)));
         let (offers, worths) = self.offers(stays, youth, writes);
-        let most_saved = |limits: &[Limit; PARTS.len()]| {
-            let mut order = Vec::new();
-            let saved: [f64; PARTS.len()] =
-                std::array::from_fn(|part| saves(&offers, |at| worths[at][part], limits[part], &mut order));
-            (1..PARTS.len()).fold(0, |best, at| if saved[at] > saved[best] { at } else { best })
-        };
-        let limits = PARTS.map(|part| Limit { places: places * part + free, ..within(part) });
-        let best = most_saved(&limits);
-        let spans = Spans { stay: stays[best], usual: written_over(even), youth };
+        let full = PARTS.map(within);
+        let limits = full.map(|limit| Limit { places: limit.places + free, ..limit });
         // What would not enter were the cache full is to leave first once it is. Where next to nothing is free the two are the same.
+        let (mut saved, mut saved_full) = ([0.0; PARTS.len()], [0.0; PARTS.len()]);
+        let mut order = Order::default();
+        for part in 0..PARTS.len() {
+            let worth = |at: usize| worths[at][part];
+            order.put(&offers, worth, full[part]);
+            saved[part] = order.saves(&offers, worth, limits[part]);
+            if free > 0.0 {
+                saved_full[part] = order.saves(&offers, worth, full[part]);
+            }
+        }
+        let best = most_of(&saved);
+        let spans = Spans { stay: stays[best], usual: written_over(even), youth };
         let among_full = match free > 0.0 {
             true => {
-                let full = PARTS.map(within);
-                let part = most_saved(&full);
-                shares(&offers, |at| worths[at][part], full[part])
+                let part = most_of(&saved_full);
+                let worth = |at: usize| worths[at][part];
+                order.put(&offers, worth, full[part]);
+                order.shares(&offers, worth, full[part])
             }
             false => Vec::new(),
         };
@@ -445,6 +451,11 @@ impl Gate {
             + self.terms.iter().filter(|terms| terms.gains.is_some()).count() * size_of::<Gains>()
             + self.under_way.memory_bytes()
     }
+}
+
+/// Where the most is saved; of several where as much is, the first.
+fn most_of(saved: &[f64]) -> usize {
+    (1..saved.len()).fold(0, |best, at| if saved[at] > saved[best] { at } else { best })
 }
 
 /// What a tenant offers of a kind.

@@ -45,72 +45,74 @@ pub(super) fn admit(offers: &[Offered], limit: Limit) -> Admitted {
     // The most that is turned away is worth, of what is there already for the most part, and of what is not.
     let (mut there, mut absent) = (0.0_f64, 0.0_f64);
     let mut shares = vec![0.0; offers.len()];
-    enter(
-        offers,
-        |at| offers[at].worth,
-        limit,
-        &mut Vec::new(),
-        |at, share| {
-            if share < 1.0 {
-                let turned_away = if offers[at].place > 0.5 { &mut absent } else { &mut there };
-                *turned_away = turned_away.max(offers[at].worth);
-            }
-            shares[at] = share;
-        },
-    );
+    let worth = |at: usize| offers[at].worth;
+    let mut order = Order::default();
+    order.put(offers, worth, limit);
+    order.enter(offers, worth, limit, |at, share| {
+        if share < 1.0 {
+            let turned_away = if offers[at].place > 0.5 { &mut absent } else { &mut there };
+            *turned_away = turned_away.max(offers[at].worth);
+        }
+        shares[at] = share;
+    });
     let write = if absent > 0.0 { there.min(absent) } else { there };
     Admitted { price: Price { write, place: (absent - write).max(0.0) }, shares }
 }
 
-/// Which part of each offer enters, in the order in which they are given, were it worth this much.
-pub(super) fn shares(offers: &[Offered], worth: impl Fn(usize) -> f64, limit: Limit) -> Vec<f64> {
-    let mut shares = vec![0.0; offers.len()];
-    enter(offers, worth, limit, &mut Vec::new(), |at, share| shares[at] = share);
-    shares
-}
+/// What is offered, the best first: it is the same for all limits under which as much may be written.
+#[derive(Debug, Default)]
+pub(super) struct Order(Vec<u64>);
 
-/// Seconds saved per second by what enters of what is offered, were it worth this much. `order` is room to sort in.
-pub(super) fn saves(
-    offers: &[Offered],
-    worth: impl Fn(usize) -> f64,
-    limit: Limit,
-    order: &mut Vec<u64>,
-) -> f64 {
-    let mut saves = 0.0;
-    enter(offers, &worth, limit, order, |at, share| saves += offers[at].offered * share * worth(at));
-    saves
-}
+impl Order {
+    /// Put what is offered in order, were it worth this much.
+    pub(super) fn put(&mut self, offers: &[Offered], worth: impl Fn(usize) -> f64, limit: Limit) {
+        let by_place = limit.writes >= offers.iter().map(|offer| offer.offered).sum();
+        self.0.clear();
+        self.0.extend(offers.iter().enumerate().map(|(at, offer)| {
+            let each = if by_place { offer.place.max(LEAST_PLACE) } else { 1.0 };
+            // What differs by how sums are rounded is worth the same: here and where requests are served elsewhere the same kind of these comes first.
+            u64::from(descending((worth(at) / each) as f32)) << 32 | at as u64
+        }));
+        self.0.sort_unstable();
+    }
 
-/// One offer after another enters, the best first, as far as the limits go: which part of it is told.
-fn enter(
-    offers: &[Offered],
-    worth: impl Fn(usize) -> f64,
-    limit: Limit,
-    order: &mut Vec<u64>,
-    mut tell: impl FnMut(usize, f64),
-) {
-    let by_place = limit.writes >= offers.iter().map(|offer| offer.offered).sum();
-    order.clear();
-    order.extend(offers.iter().enumerate().map(|(at, offer)| {
-        let each = if by_place { offer.place.max(LEAST_PLACE) } else { 1.0 };
-        // What differs by how sums are rounded is worth the same: here and where requests are served elsewhere the same kind of these comes first.
-        u64::from(descending((worth(at) / each) as f32)) << 32 | at as u64
-    }));
-    order.sort_unstable();
-    let Limit { writes: mut left, places: mut room, worth: least } = limit;
-    // There are far fewer offers.
-    for at in order.iter().map(|&rank| rank as u32 as usize) {
-        let (worth, Offered { offered, place, .. }) = (worth(at), offers[at]);
-        let most = left.min(if place > 0.0 { room / place } else { f64::INFINITY });
-        // What is worth less than the price stays out, though nothing of that kind was offered lately.
-        let share = match worth as f32 > least as f32 && most > 0.0 {
-            true if offered > most => most / offered,
-            enters => f64::from(u8::from(enters)),
-        };
-        let entering = offered * share;
-        left = (left - entering).max(0.0);
-        room = (room - entering * place).max(0.0);
-        tell(at, share);
+    /// Which part of each offer enters, in the order in which they are given.
+    pub(super) fn shares(&self, offers: &[Offered], worth: impl Fn(usize) -> f64, limit: Limit) -> Vec<f64> {
+        let mut shares = vec![0.0; offers.len()];
+        self.enter(offers, worth, limit, |at, share| shares[at] = share);
+        shares
+    }
+
+    /// Seconds saved per second by what enters of what is offered.
+    pub(super) fn saves(&self, offers: &[Offered], worth: impl Fn(usize) -> f64, limit: Limit) -> f64 {
+        let mut saves = 0.0;
+        self.enter(offers, &worth, limit, |at, share| saves += offers[at].offered * share * worth(at));
+        saves
+    }
+
+    /// One offer after another enters, the best first, as far as the limits go: which part of it is told.
+    fn enter(
+        &self,
+        offers: &[Offered],
+        worth: impl Fn(usize) -> f64,
+        limit: Limit,
+        mut tell: impl FnMut(usize, f64),
+    ) {
+        let Limit { writes: mut left, places: mut room, worth: least } = limit;
+        // There are far fewer offers.
+        for at in self.0.iter().map(|&rank| rank as u32 as usize) {
+            let (worth, Offered { offered, place, .. }) = (worth(at), offers[at]);
+            let most = left.min(if place > 0.0 { room / place } else { f64::INFINITY });
+            // What is worth less than the price stays out, though nothing of that kind was offered lately.
+            let share = match worth as f32 > least as f32 && most > 0.0 {
+                true if offered > most => most / offered,
+                enters => f64::from(u8::from(enters)),
+            };
+            let entering = offered * share;
+            left = (left - entering).max(0.0);
+            room = (room - entering * place).max(0.0);
+            tell(at, share);
+        }
     }
 }
 
@@ -136,7 +138,9 @@ mod tests {
 
     fn saved(offers: &[Offered], places: f64) -> f64 {
         let limit = Limit { writes: f64::INFINITY, places, worth: 0.0 };
-        saves(offers, |at| offers[at].worth, limit, &mut Vec::new())
+        let mut order = Order::default();
+        order.put(offers, |at| offers[at].worth, limit);
+        order.saves(offers, |at| offers[at].worth, limit)
     }
 
     #[test]
