@@ -251,6 +251,8 @@ impl World {
     pub fn step(&mut self) -> bool {
         let stepped = self.host.step();
         self.take_done();
+        // Now, since the most for a tenant may be less before anything else is checked.
+        self.check_most();
         self.go_on_leaving();
         let attached = self.look_after_cache();
         stepped || attached

@@ -112,7 +112,7 @@ impl World {
     }
 
     /// Where partitions lend, whoever has more than it may hold gets nothing more.
-    fn check_most(&mut self) {
+    pub(super) fn check_most(&mut self) {
         let engine = self.host.engine();
         for (at, tenant) in self.plan.tenants.iter().enumerate().take(self.held.len()) {
             let held = engine.occupied(TenantId(at as u16));
