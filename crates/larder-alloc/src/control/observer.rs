@@ -9,7 +9,7 @@ use larder_locality::{Analyzer, AnalyzerConfig, Bank, BlockRequest, Op, Reach};
 use larder_policy::WritePolicy;
 use larder_policy::spec::CachingSpec;
 
-use super::{ControlConfig, ServedBy};
+use super::{ControlConfig, ServedBy, rounds};
 use crate::{CacheUse, Findings, Latencies, Measured, Mode, Needs, SinceDecision, Timed};
 
 /// An analyzer remembers so many times the blocks of the cache at least: no cache of this size could serve longer distances.
@@ -127,7 +127,7 @@ impl Observer {
     /// The tenant has come, or is another one as it were: what was counted and measured does not count any more.
     pub(super) fn restart(&mut self, now: f64) {
         self.analyze();
-        self.fade(0.0);
+        self.fade(0.0, 0.0);
         (self.began, self.before, self.decided) = (now, 0.0, now);
         (self.since_look, self.looked, self.decided_by) = (0, now, None);
     }
@@ -234,7 +234,7 @@ impl Observer {
             + self.scopes.as_deref().map_or(0, of)
     }
 
-    /// What was found. With a memory, the epoch is over: what was counted weighs that much in the next one.
+    /// What was found. With a memory, the epoch is over: what was counted weighs that much in the next one ([`rounds::kept`]).
     pub(super) fn findings(
         &mut self,
         now: f64,
@@ -280,9 +280,10 @@ impl Observer {
             if is_out_of_use(&self.measured) {
                 self.past.cached_writes = Timed::default();
             }
-            self.before = findings.seconds * memory;
+            let counted = rounds::kept(memory, &findings.epoch);
+            self.before = findings.seconds * counted;
             self.began = now;
-            self.fade(memory);
+            self.fade(memory, counted);
             self.idle_epochs = self.idle_epochs.saturating_add(1);
             if self.is_forgotten() {
                 (self.scopes, self.gathered) = (None, Vec::new());
@@ -291,16 +292,17 @@ impl Observer {
         findings
     }
 
-    fn fade(&mut self, memory: f64) {
+    /// An epoch is over: what was measured in it, and what was counted, count so much in the next one.
+    fn fade(&mut self, measured: f64, counted: f64) {
         self.past.add(&std::mem::take(&mut self.measured));
         self.measured_before = Measured::default();
-        self.past.fade(memory);
+        self.past.fade(measured);
         let Some(scopes) = &mut self.scopes else { return };
         if let Some(analyzer) = &mut scopes.analyzer {
-            analyzer.decay(memory);
+            analyzer.decay(counted);
         }
         if let Some(bank) = &mut scopes.bank {
-            bank.fade(memory);
+            bank.fade(counted);
         }
     }
 }

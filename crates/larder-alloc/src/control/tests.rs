@@ -139,6 +139,27 @@ fn where_the_method_has_a_memory_latencies_are_means_over_some_epochs() {
 }
 
 #[test]
+fn a_loop_that_is_longer_than_an_epoch_counts_over_more_epochs() {
+    // 40 blocks an epoch: of 40 in turn, and of 100.
+    let seconds_counted = |blocks: u64| {
+        let mut control = control("larder", &["a"]);
+        control.arrive(&[0], 0.0).expect("fits");
+        let mut next = 0;
+        for epoch in 1..=200 {
+            (0..40).for_each(|_| {
+                control.observe(0, Op::Read, next..next + 1);
+                next = (next + 1) % blocks;
+            });
+            control.decide(f64::from(epoch) * 100.0, &[]).expect("decided");
+        }
+        control.positions()[0].findings.as_ref().map_or(0.0, |findings| findings.seconds)
+    };
+    assert!((seconds_counted(40) - 300.0).abs() < 1.0);
+    // Five rounds of two and a half epochs, less the one block that comes again itself.
+    assert!((seconds_counted(100) - 5.0 * 2.475 * 100.0).abs() < 1.0);
+}
+
+#[test]
 fn a_burst_that_the_ssd_met_does_not_speak_for_it_once_it_takes_no_writes() {
     let mut control = control("larder", &["a"]);
     control.arrive(&[0], 0.0).expect("fits");
