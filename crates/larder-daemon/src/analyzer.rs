@@ -21,7 +21,7 @@ use larder_locality::Op;
 use thiserror::Error;
 
 use crate::actuator::{Actuator, Step, steps};
-use crate::budget_file::BudgetFile;
+use crate::budget_file::{BudgetFile, UnderWay};
 use crate::decisions::Record;
 use crate::epoch::explore::{ExploreError, ToldCurves, ToldWhatIf};
 use crate::epoch::{Access, EpochLoop, Granted, LoopTenant, Report, Standing};
@@ -522,20 +522,27 @@ impl Runner {
         let _ = answer.send(switched);
     }
 
-    /// The period that was under way when the last daemon ended goes on.
+    /// The period that was under way when the last daemon ended goes on, or is over since.
     fn resume_budget(&mut self) {
         let now = self.now();
         let Some(view) = self.epochs.budget(now) else { return };
         let period = view.budget.period_seconds;
-        if let Some((written_bytes, since, first)) = self.budget_file.under_way(period, unix_seconds()) {
-            self.epochs.resume_budget(written_bytes, since, first);
+        let unix_seconds = unix_seconds();
+        if let Some(UnderWay { written_bytes, since_seconds, first }) =
+            self.budget_file.under_way(period, unix_seconds)
+        {
+            let rhythm = self.budget_file.rhythm(period, unix_seconds - since_seconds);
+            self.epochs.resume_budget(written_bytes, since_seconds, first, rhythm.as_ref());
             self.view.set_budget(self.epochs.budget(now));
         }
     }
 
     fn keep_budget(&mut self, at_last: bool) {
         let now = self.now();
-        self.budget_file.keep(self.epochs.budget(now), (now, unix_seconds()), at_last);
+        let Some(view) = self.epochs.budget(now) else { return };
+        let (epochs, now) = (&self.epochs, (now, unix_seconds()));
+        self.budget_file.keep(view, now, at_last);
+        self.budget_file.keep_rhythm(view, || epochs.budget_rhythm(), now, at_last);
     }
 
     /// Another budget, or none.

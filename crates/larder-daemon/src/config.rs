@@ -433,6 +433,11 @@ impl Config {
         self.beside_loss_file("budget")
     }
 
+    /// The file that has when in a budget's periods what is worth writing came: beside that one (`cache.img.rhythm.json`).
+    pub fn rhythm_file(&self) -> PathBuf {
+        self.beside_loss_file("rhythm")
+    }
+
     /// The volumes of all tenants, in the order of the file.
     pub fn volumes(&self) -> impl Iterator<Item = &VolumeConfig> {
         self.tenants.iter().flat_map(|tenant| &tenant.volumes)

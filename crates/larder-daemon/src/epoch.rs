@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use larder_alloc::control::{
-    BANK_BLOCKS, BudgetPeriod, BudgetView, ControlConfig, ControlLoop, ControlTenant, Kind, Limit, Offers,
-    Shaped, Spent, Terms, WriteBudget,
+    BANK_BLOCKS, BudgetPeriod, BudgetRhythm, BudgetView, ControlConfig, ControlLoop, ControlTenant, Kind,
+    Limit, Offers, Shaped, Spent, Terms, WriteBudget,
 };
 use larder_alloc::{
     AllocError, Allocator, CacheUse, ConfiguredPolicy, Decision, Goals, Latencies, Layout, Measured,
@@ -252,9 +252,20 @@ impl EpochLoop {
         }
     }
 
-    /// So many bytes of the budget were written already in a period that began so many seconds before the start, and was the `first` one or not.
-    pub fn resume_budget(&mut self, written_bytes: f64, since_seconds: f64, first: bool) {
-        self.control.resume_budget(written_bytes, since_seconds, first);
+    /// So many bytes of the budget were written already in a period that began so many seconds before the start, may be over since, and was the `first` one or not; and what was kept of when what came.
+    pub fn resume_budget(
+        &mut self,
+        written_bytes: f64,
+        since_seconds: f64,
+        first: bool,
+        rhythm: Option<&BudgetRhythm>,
+    ) {
+        self.control.resume_budget(written_bytes, since_seconds, first, rhythm);
+    }
+
+    /// What came in the budget's periods, and when.
+    pub fn budget_rhythm(&self) -> Option<BudgetRhythm> {
+        self.control.budget_rhythm()
     }
 
     /// The budget's period that is under way.

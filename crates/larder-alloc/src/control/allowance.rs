@@ -4,7 +4,7 @@
 //! ([`GRANT_SECONDS`]) it is told here how far all have come, and what the budget lets be written by now is shared out: to each what it has lately wanted, as far as that goes in proportion to what its
 //! decision predicts that it writes; what nobody wanted to all alike, so that nobody who begins to write has nothing.
 
-use super::budget::{Pace, WriteBudget};
+use super::budget::{BudgetRhythm, Pace, WriteBudget};
 use super::{ControlLoop, Gate, Position};
 
 /// How often limits are told to each tenant.
@@ -139,12 +139,23 @@ impl ControlLoop {
         }
     }
 
-    /// So much was written in a period that began before this loop did, and was the `first` one or not.
-    pub fn resume_budget(&mut self, written_bytes: f64, since_seconds: f64, first: bool) {
+    /// So much was written in a period that began before this loop did, may be over since, and was the `first` one or not; and what was kept of when what came in it and before.
+    pub fn resume_budget(
+        &mut self,
+        written_bytes: f64,
+        since_seconds: f64,
+        first: bool,
+        rhythm: Option<&BudgetRhythm>,
+    ) {
         let block_bytes = f64::from(self.config.block_bytes);
         if let Some(pace) = &mut self.pace {
-            pace.resume(written_bytes / block_bytes, since_seconds, first);
+            pace.resume(written_bytes / block_bytes, since_seconds, first, rhythm);
         }
+    }
+
+    /// What came in the budget's periods, and when: to be kept over restarts.
+    pub fn budget_rhythm(&self) -> Option<BudgetRhythm> {
+        self.pace.as_ref().map(Pace::rhythm)
     }
 
     /// How far the budget is used up, where there is one.

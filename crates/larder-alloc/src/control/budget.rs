@@ -9,6 +9,7 @@ mod load;
 mod rhythm;
 
 pub(super) use rhythm::Offered;
+pub use rhythm::{BudgetRhythm, CameBlocks};
 
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
@@ -125,12 +126,29 @@ impl Pace {
         self.early = EVENLY;
     }
 
-    /// The period began so many seconds before, and so much of it is written. What was written in a `first` one may be more than would be open in another by now.
-    pub(super) fn resume(&mut self, written: f64, since_seconds: f64, first: bool) {
+    /// A period began so many seconds before, and so much of it is written; it may be over since. What was written in a `first` one may be more than would be open in another by now. What came in it and
+    /// before is remembered, if that was kept.
+    pub(super) fn resume(
+        &mut self,
+        written: f64,
+        since_seconds: f64,
+        first: bool,
+        rhythm: Option<&BudgetRhythm>,
+    ) {
         let now = self.began;
         (self.began, self.written) = (now - since_seconds, written);
         self.forget_load(now);
         self.early = if first { EARLY_COLD } else { EARLY };
+        if let Some(rhythm) = rhythm {
+            self.rhythm = Rhythm::resumed(rhythm);
+            self.rhythm.plan(self.blocks);
+        }
+        self.turn(now);
+    }
+
+    /// What came in its periods.
+    pub(super) fn rhythm(&self) -> BudgetRhythm {
+        self.rhythm.kept()
     }
 
     pub(super) fn period(&self, block_bytes: f64) -> BudgetPeriod {
@@ -536,6 +554,43 @@ mod tests {
         assert!(other.rhythm.spent(0.5).is_none() && pace.rhythm.spent(0.5).is_some());
         pace.spend_evenly();
         assert_eq!((pace.worth(at(2.5), 600.0), share(pace.spent_by(at(12.0)))), (0.0, 0.5));
+    }
+
+    #[test]
+    fn what_came_yesterday_is_expected_today_after_a_restart_too() {
+        let budget = WriteBudget { bytes: 4096.0 * 1e6, period_seconds: 86_400.0 };
+        let mut before = Pace::new(budget, 4096, 600.0, 0.0);
+        morning(&mut before, 0);
+        before.turn(86_400.0);
+        before.written(4.3e5);
+        // Another daemon begins at an hour and a half.
+        let resumed = |since: f64, rhythm: &BudgetRhythm| {
+            let mut pace = Pace::new(budget, 4096, 600.0, 50.0);
+            pace.resume(4.3e5, since, false, Some(rhythm));
+            pace
+        };
+        let (since, now) = (5400.0, 86_400.0 + 5400.0);
+        let pace = resumed(since, &before.rhythm());
+        assert_eq!((pace.period_end(), pace.written), (50.0 + 86_400.0 - since, 4.3e5));
+        assert!((pace.spent_by(50.0) - before.spent_by(now)).abs() < 1.0);
+        assert!((pace.worth(50.0, 600.0) - before.worth(now, 600.0)).abs() < 1e-9);
+        assert!(before.worth(now, 600.0) > 0.0);
+        // Or not before the day after: nothing is written of that day's, and all is known of the day before that was.
+        let pace = resumed(86_400.0 + since, &before.rhythm());
+        assert_eq!((pace.period_end(), pace.written, pace.is_first()), (50.0 + 86_400.0 - since, 0.0, false));
+        assert!((pace.spent_by(50.0) - before.spent_by(now)).abs() < 1.0);
+        // What came in the period under way counts in the next one.
+        let mut later = before.clone();
+        let mut evening = Offered::default();
+        evening.add(1e-3, 1e6);
+        later.offered(&evening, 86_400.0 + 20.0 * 3600.0);
+        let mut pace = resumed(23.0 * 3600.0, &later.rhythm());
+        pace.turn(50.0 + 3600.0);
+        later.turn(2.0 * 86_400.0);
+        assert_eq!(pace.rhythm(), later.rhythm());
+        let noon = 12.0 * 3600.0;
+        assert!((pace.spent_by(50.0 + 3600.0 + noon) - later.spent_by(2.0 * 86_400.0 + noon)).abs() < 1.0);
+        assert!(later.spent_by(2.0 * 86_400.0 + noon) < 0.85e6);
     }
 
     #[test]

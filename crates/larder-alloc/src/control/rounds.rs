@@ -12,25 +12,30 @@ const ROUNDS: f64 = 5.0;
 /// Epochs that count at most: what has changed is to be noticed.
 const EPOCHS_MAX: f64 = 16.0;
 
-/// The part of what was counted, 0 to 1, that counts in the next epoch: the method's `memory`, or more for a tenant most of whose reads come round after more than an epoch. A
+/// The part of what was counted, 0 to 1, that counts in the next epoch: the method's `memory`, or more for a tenant that goes round for longer than an epoch. A
 /// method that forgets forgets this, too, and what did nothing in the epoch is forgotten as the method has it.
 pub(super) fn kept(memory: f64, found: &EpochFindings) -> f64 {
-    let distinct = found.footprint_blocks as f64;
-    let epochs = median(found).map_or(0.0, |distance| distance as f64 / distinct);
-    if memory > 0.0 && distinct > 0.0 && epochs >= 1.0 {
+    let epochs = round(found).map_or(0.0, |blocks| blocks as f64 / found.footprint_blocks as f64);
+    if memory > 0.0 && epochs >= 1.0 {
         memory.max(1.0 - 1.0 / (ROUNDS * epochs).min(EPOCHS_MAX))
     } else {
         memory
     }
 }
 
-/// The distance within which half of the reads of remembered blocks come.
-fn median(found: &EpochFindings) -> Option<u64> {
-    let half = found.useful.total().div_ceil(2);
+/// Blocks of a round, if the tenant did something and goes round: its reads come again after much the same number of blocks.
+fn round(found: &EpochFindings) -> Option<u64> {
+    let (least, most) = (distance(found, 1)?, distance(found, 3)?);
+    (found.footprint_blocks > 0 && least >= most / 2).then_some(most)
+}
+
+/// The distance within which so many quarters of the reads of remembered blocks come.
+fn distance(found: &EpochFindings, quarters: u64) -> Option<u64> {
+    let wanted = (found.useful.total() * quarters).div_ceil(4);
     let mut so_far = 0;
     found.useful.iter().find_map(|(distance, count)| {
         so_far += count;
-        (so_far >= half).then_some(distance)
+        (so_far >= wanted).then_some(distance)
     })
 }
 
@@ -50,6 +55,15 @@ mod tests {
         assert_eq!(kept(0.5, &EpochFindings { footprint_blocks: 1000, ..EpochFindings::default() }), 0.5);
         // It did nothing: what is known of it is of epochs before.
         assert_eq!(kept(0.5, &found(5000, 0)), 0.5);
+    }
+
+    #[test]
+    fn what_comes_again_after_all_sorts_of_times_is_no_round() {
+        let useful = [(2000, 30), (5000, 70)].into_iter().collect();
+        let found = EpochFindings { useful, footprint_blocks: 1000, ..EpochFindings::default() };
+        assert_eq!(kept(0.5, &found), 0.5);
+        let useful = [(2500, 30), (5000, 70)].into_iter().collect();
+        assert_eq!(kept(0.5, &EpochFindings { useful, ..found }), 0.9375);
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl Running {
             recovered.as_deref().map(|recovered| last_cache::Keep::begin(config, recovered)).transpose()?;
 
         let mut analyzer = Analyzer::default();
-        analyzer.keep_budget(BudgetFile::at(config.budget_file()));
+        analyzer.keep_budget(BudgetFile::at(config.budget_file(), config.rhythm_file()));
         let recorders = Recorders::default();
         let mut plan = ReactorPlan::new(&cache, recovered.as_deref(), count, &analyzer, &recorders, config)?;
         plan.add_tenants(config, &places, checked.epochs.standings(), checked.backings, vhost)?;

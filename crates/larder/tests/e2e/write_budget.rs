@@ -23,7 +23,7 @@ const BLOCKS: u64 = 2048;
 
 fn setup(allocator: &str, budget: &str) -> Setup {
     let keys = format!(
-        "allocator = \"{allocator}\"\nepoch = \"1s\"\nmin_blocks = 16\nwrite_back = true\nwrite_budget = \"{budget}\""
+        "allocator = \"{allocator}\"\nepoch = \"1s\"\nmin_blocks = 16\nwrite_back = true\nwrite_budget = \"{budget}\"\nloss_file = \"cache.img.loss.json\""
     );
     Setup::in_memory("6MiB")
         .control(&keys)
@@ -172,12 +172,25 @@ fn a_restart_is_no_new_budget() {
         let larder = setup(allocator, "8MiB/24h").start();
         let first = refused(&larder);
         assert!(data(&first) > burst / 2, "{first:#}");
-        let larder = larder.stop().start();
+        let stopped = larder.stop();
+        let (began, partial) = rhythm(&stopped);
+        assert!(!partial, "all of the period was seen");
+        let larder = stopped.start();
         let second = refused(&larder);
         let both = data(&first) + data(&second);
         assert!(both <= most, "{allocator}: {second:#}");
         let said = count(&second["cache"]["write_budget"], "written_bytes");
         assert!(said >= data(&first), "{allocator}: {second:#}");
-        larder.stop();
+        // Nor is forgotten what came before it: all of the same period is known.
+        let (again, partial) = rhythm(&larder.stop());
+        assert!(!partial && (again - began).abs() < 1.0, "{began}, {again}");
     }
+}
+
+/// When the period began, in seconds since 1970, and whether only a part of it was seen: as was written down when the daemon ended.
+fn rhythm(stopped: &Setup) -> (f64, bool) {
+    let text = std::fs::read_to_string(stopped.path("cache.img.rhythm.json")).expect("it was written down");
+    let kept: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(kept["period_seconds"], 86_400.0);
+    (kept["began_unix_seconds"].as_f64().expect("seconds"), kept["partial"].as_bool().expect("yes or no"))
 }

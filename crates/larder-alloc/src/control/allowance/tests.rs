@@ -109,13 +109,13 @@ fn another_budget_does_not_begin_anew() {
     control.set_budget(None, 50.0);
     assert!(control.budget_view(50.0).is_none());
     control.set_budget(blocks(1000, 100.0), 60.0);
-    control.resume_budget((700 * BLOCK) as f64, 20.0, false);
+    control.resume_budget((700 * BLOCK) as f64, 20.0, false, None);
     let view = control.budget_view(60.0).expect("there is one");
     assert_eq!((view.written_bytes, view.rest_seconds, view.room_bytes), ((700 * BLOCK) as f64, 80.0, 0.0));
     // Of a first period more may be written by then.
     control.set_budget(None, 60.0);
     control.set_budget(blocks(1000, 100.0), 60.0);
-    control.resume_budget((700 * BLOCK) as f64, 20.0, true);
+    control.resume_budget((700 * BLOCK) as f64, 20.0, true, None);
     let view = control.budget_view(60.0).expect("there is one");
     assert_eq!((view.first, view.rest_seconds, view.room_bytes), (true, 80.0, (150 * BLOCK) as f64));
 }

@@ -54,6 +54,20 @@ pub(super) struct Rhythm {
     plan: Option<Plan>,
 }
 
+/// Blocks that came, each with its part of the period and its step of worth. What is not there did not come.
+pub type CameBlocks = Vec<(u8, u8, f32)>;
+
+/// What came in a budget's periods, and when, to be kept over restarts ([`BudgetRhythm`](Self) of the same periods alone says something).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BudgetRhythm {
+    /// In the period that is under way.
+    pub now: CameBlocks,
+    /// In those before.
+    pub before: CameBlocks,
+    /// Of the period under way only a part was seen.
+    pub partial: bool,
+}
+
 /// How a period's budget is to be spent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Plan {
@@ -67,6 +81,16 @@ impl Rhythm {
     /// Of a period that has begun already.
     pub(super) fn partial() -> Self {
         Self { partial: true, ..Self::default() }
+    }
+
+    /// What was kept. What it cannot have been is left out.
+    pub(super) fn resumed(kept: &BudgetRhythm) -> Self {
+        Self { now: dense(&kept.now), before: dense(&kept.before), partial: kept.partial, plan: None }
+    }
+
+    /// What is to be kept.
+    pub(super) fn kept(&self) -> BudgetRhythm {
+        BudgetRhythm { now: sparse(&self.now), before: sparse(&self.before), partial: self.partial }
     }
 
     /// This was offered when such a share of the period was over.
@@ -112,6 +136,25 @@ impl Rhythm {
         let comes = |plan: &&Plan| self.spent(at).is_some_and(|spent| spent < 1.0) && plan.worth > 0.0;
         self.plan.as_ref().filter(comes).map_or(0.0, |plan| plan.worth)
     }
+}
+
+fn sparse(of: &[[f32; WORTHS]]) -> CameBlocks {
+    let parts = (0u8..).zip(of);
+    let came = parts
+        .flat_map(|(part, worths)| (0u8..).zip(worths).map(move |(worth, &blocks)| (part, worth, blocks)));
+    came.filter(|&(_, _, blocks)| blocks > 0.0).collect()
+}
+
+/// Empty where nothing came.
+fn dense(of: &CameBlocks) -> Vec<[f32; WORTHS]> {
+    let mut all = vec![[0.0; WORTHS]; PARTS];
+    for &(part, worth, blocks) in of.iter().filter(|(_, _, blocks)| blocks.is_finite() && *blocks > 0.0) {
+        if let Some(known) = all.get_mut(usize::from(part)).and_then(|it| it.get_mut(usize::from(worth))) {
+            *known = blocks;
+        }
+    }
+    let came = all.iter().flatten().any(|&blocks| blocks > 0.0);
+    if came { all } else { Vec::new() }
 }
 
 impl Plan {
@@ -188,6 +231,30 @@ mod tests {
         rhythm.plan(2000.0);
         assert!(is(spent(&rhythm), [0.0, 11.0 / 28.0, 22.0 / 28.0, 25.0 / 28.0, 1.0]));
         assert_eq!(rhythm.worth(0.3), 0.0);
+    }
+
+    #[test]
+    fn what_was_kept_goes_on() {
+        let mut rhythm = Rhythm::default();
+        rhythm.offered(&offered(&[(1e-2, 100.0), (1e-4, 1000.0)]), 0.0);
+        rhythm.turn(400.0);
+        rhythm.offered(&offered(&[(1e-3, 300.0)]), 0.999);
+        let kept = rhythm.kept();
+        assert_eq!((kept.now.len(), kept.before.len(), kept.partial), (1, 2, false));
+        let mut again = Rhythm::resumed(&kept);
+        again.plan(400.0);
+        assert_eq!((again.kept(), again.plan), (kept, rhythm.plan));
+        for it in [&mut rhythm, &mut again] {
+            it.turn(400.0);
+        }
+        assert!(again.plan.is_some() && again.plan == rhythm.plan);
+        // The same for nothing, and for a part of a period; and what nobody can have kept.
+        assert_eq!(Rhythm::resumed(&Rhythm::default().kept()).kept(), BudgetRhythm::default());
+        assert!(Rhythm::resumed(&Rhythm::partial().kept()).partial);
+        let wrong = vec![(48, 0, 1.0), (0, 128, 1.0), (0, 0, -1.0), (0, 1, f32::NAN), (0, 2, f32::INFINITY)];
+        let mut none = Rhythm::resumed(&BudgetRhythm { now: wrong.clone(), before: wrong, partial: false });
+        none.turn(100.0);
+        assert_eq!((none.kept(), none.spent(0.5)), (BudgetRhythm::default(), None));
     }
 
     #[test]
