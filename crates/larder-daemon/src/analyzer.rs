@@ -540,9 +540,9 @@ impl Runner {
     fn keep_budget(&mut self, at_last: bool) {
         let now = self.now();
         let Some(view) = self.epochs.budget(now) else { return };
-        let (epochs, now) = (&self.epochs, (now, unix_seconds()));
-        self.budget_file.keep(view, now, at_last);
-        self.budget_file.keep_rhythm(view, || epochs.budget_rhythm(), now, at_last);
+        let (epochs, times) = (&self.epochs, (now, unix_seconds()));
+        self.budget_file.keep(view, times, at_last);
+        self.budget_file.keep_rhythm(view, || epochs.budget_rhythm(now), times, at_last);
     }
 
     /// Another budget, or none.

@@ -14,7 +14,7 @@ use crate::durable_file;
 /// Seconds between two writes of the file.
 const SAVE_SECONDS: f64 = 30.0;
 
-/// Of a period: between two writes of the rhythm, which is a hundred kilobytes. It tells half hours of a day apart.
+/// Of a period: between two writes of the rhythm, which is a quarter of a megabyte at most. It tells half hours of a day apart.
 const RHYTHM_PART: f64 = 1.0 / 48.0;
 
 /// After so many periods without a daemon nothing goes on.
@@ -39,6 +39,8 @@ struct KeptRhythm {
     began_unix_seconds: f64,
     /// Of the period that began then only a part was seen.
     partial: bool,
+    /// The share of it that was over.
+    seen: f64,
     /// Part of the period, step of worth, blocks.
     now: CameBlocks,
     before: CameBlocks,
@@ -86,7 +88,7 @@ impl BudgetFile {
         is_known.then_some(UnderWay { written_bytes: written_bytes.max(0.0), since_seconds, first })
     }
 
-    /// When what was worth writing came in the period that began then, and before. `None` where that is not known, or only of periods that began at other times.
+    /// When what was worth writing came in the period that began then, or in the one before it, and before. `None` where that is not known, or only of periods that began at other times.
     pub fn rhythm(&self, period_seconds: f64, began_unix_seconds: f64) -> Option<BudgetRhythm> {
         let (_, path) = self.paths.as_ref()?;
         let kept: KeptRhythm = match durable_file::load(path) {
@@ -96,19 +98,14 @@ impl BudgetFile {
                 return None;
             }
         };
-        let KeptRhythm { now, before, partial, .. } = kept;
-        // A daemon that was killed may not have written it since a period began: what came in that one is not known.
+        let KeptRhythm { now, before, partial, seen, .. } = kept;
+        // A daemon that was killed may not have written it since a period began.
         let behind = began_unix_seconds - kept.began_unix_seconds;
         let periods = (behind / period_seconds).round();
         let is_known = is_same(kept.period_seconds, period_seconds)
             && (0.0..=1.0).contains(&periods)
             && (behind - periods * period_seconds).abs() < period_seconds * RHYTHM_PART;
-        let missing = periods > 0.0;
-        let rhythm = match missing {
-            true => BudgetRhythm { now: CameBlocks::new(), before, partial: true },
-            false => BudgetRhythm { now, before, partial },
-        };
-        is_known.then_some(rhythm)
+        is_known.then(|| BudgetRhythm { now, before, partial, seen: seen.clamp(0.0, 1.0) - periods })
     }
 
     /// Write down how far the budget is used up, if it is time to, or `at_last`. Times are seconds since the start, and since 1970.
@@ -140,10 +137,10 @@ impl BudgetFile {
         let Some((_, path)) = due else { return };
         let period_seconds = view.budget.period_seconds;
         self.next_rhythm = now + (period_seconds * RHYTHM_PART).max(SAVE_SECONDS);
-        let Some(BudgetRhythm { now, before, partial }) = rhythm() else { return };
+        let Some(BudgetRhythm { now, before, partial, seen }) = rhythm() else { return };
         let began_unix_seconds = began(&view, unix_seconds);
-        let kept = KeptRhythm { period_seconds, began_unix_seconds, partial, now, before };
-        if let Err(error) = durable_file::save(path, &kept) {
+        let kept = KeptRhythm { period_seconds, began_unix_seconds, partial, seen, now, before };
+        if let Err(error) = durable_file::save_dense(path, &kept) {
             tracing::warn!(path = %path.display(), %error, "cannot write down when in a period of the budget what is worth writing comes");
         }
     }
@@ -207,14 +204,15 @@ mod tests {
         let (folder, mut file) = file();
         let began = 1e9 - 30.0;
         assert_eq!(file.rhythm(100.0, began), None);
-        let rhythm = BudgetRhythm { now: vec![(1, 7, 2.5)], before: vec![(40, 127, 1e6)], partial: false };
+        let rhythm =
+            BudgetRhythm { now: vec![(1, 7, 2.5)], before: vec![(40, 127, 1e6)], partial: false, seen: 0.3 };
         let kept = || Some(rhythm.clone());
         file.keep_rhythm(view(0.0, true), kept, (0.0, 1e9), false);
         file.keep_rhythm(view(0.0, true), || panic!("it is not time"), (29.0, 1e9), false);
         assert_eq!(file.rhythm(100.0, began), Some(rhythm.clone()));
         assert_eq!(file.rhythm(100.0, began + 1.0), Some(rhythm.clone()));
         // The daemon was killed in the period after that.
-        let later = BudgetRhythm { now: Vec::new(), partial: true, ..rhythm.clone() };
+        let later = BudgetRhythm { seen: 0.3 - 1.0, ..rhythm.clone() };
         assert_eq!(file.rhythm(100.0, began + 99.0), Some(later));
         for (period, began) in
             [(90.0, began), (100.0, began + 50.0), (100.0, began + 200.0), (100.0, began - 100.0)]

@@ -24,12 +24,25 @@ pub fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
 /// # Errors
 /// Where that fails; what was there is still there.
 pub fn save(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    save_bytes(path, &text)
+}
+
+/// The same without a line for each number.
+///
+/// # Errors
+/// Where that fails; what was there is still there.
+pub fn save_dense(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    save_bytes(path, &serde_json::to_vec(value)?)
+}
+
+fn save_bytes(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = folder_of(path);
     fs::create_dir_all(folder)?;
     let beside = path.with_extension("new");
     let mut file = File::create(&beside)?;
-    serde_json::to_writer_pretty(&mut file, value)?;
-    file.write_all(b"\n")?;
+    file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
     File::open(folder)?.sync_all()

@@ -263,9 +263,9 @@ impl EpochLoop {
         self.control.resume_budget(written_bytes, since_seconds, first, rhythm);
     }
 
-    /// What came in the budget's periods, and when.
-    pub fn budget_rhythm(&self) -> Option<BudgetRhythm> {
-        self.control.budget_rhythm()
+    /// What came in the budget's periods up to now, and when.
+    pub fn budget_rhythm(&self, now: f64) -> Option<BudgetRhythm> {
+        self.control.budget_rhythm(now)
     }
 
     /// The budget's period that is under way.

@@ -153,9 +153,9 @@ impl ControlLoop {
         }
     }
 
-    /// What came in the budget's periods, and when: to be kept over restarts.
-    pub fn budget_rhythm(&self) -> Option<BudgetRhythm> {
-        self.pace.as_ref().map(Pace::rhythm)
+    /// What came in the budget's periods up to now, and when: to be kept over restarts.
+    pub fn budget_rhythm(&self, now: f64) -> Option<BudgetRhythm> {
+        self.pace.as_ref().map(|pace| pace.rhythm(now))
     }
 
     /// How far the budget is used up, where there is one.

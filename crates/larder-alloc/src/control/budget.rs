@@ -58,6 +58,9 @@ const EVENLY: f64 = 1.0;
 /// Where it is known when in a period what is worth writing comes ([`Rhythm`]) such a share of the budget is spent then. The rest is for what comes at other times.
 const BY_RHYTHM: f64 = 0.9;
 
+/// Of a period of which such a share is not seen nothing is known: two parts of those that are told apart.
+const UNSEEN: f64 = 2.0 / PARTS as f64;
+
 /// How a budget is kept.
 ///
 /// No more than the period's budget is written in a period, and by any time in it no more than [`EARLY`] ([`EARLY_COLD`]) times the even share, or what [`LASTS`] or the [`Rhythm`] of the periods before
@@ -126,8 +129,8 @@ impl Pace {
         self.early = EVENLY;
     }
 
-    /// A period began so many seconds before, and so much of it is written; it may be over since. What was written in a `first` one may be more than would be open in another by now. What came in it and
-    /// before is remembered, if that was kept.
+    /// A period began so many seconds before, and so much of it is written; it may be over since, and what was written too much in it is forgiven then: the budget may have been larger. What was written in a
+    /// `first` one may be more than would be open in another by now. What came in it and before is remembered, if that was kept; but not of periods of which more than [`UNSEEN`] was not seen.
     pub(super) fn resume(
         &mut self,
         written: f64,
@@ -139,16 +142,32 @@ impl Pace {
         (self.began, self.written) = (now - since_seconds, written);
         self.forget_load(now);
         self.early = if first { EARLY_COLD } else { EARLY };
-        if let Some(rhythm) = rhythm {
-            self.rhythm = Rhythm::resumed(rhythm);
+        let part = self.part(now);
+        let seen = rhythm.map_or(0.0, |rhythm| rhythm.seen);
+        if let Some(kept) = rhythm {
+            self.rhythm = Rhythm::resumed(kept);
+            // What it tells of may have ended when the period began that goes on.
+            let ended = if seen > 0.0 { 1.0 } else { 0.0 };
+            if part.min(ended) - seen > UNSEEN {
+                self.rhythm.miss_a_part();
+            }
+            if seen <= 0.0 {
+                self.rhythm.turn(self.blocks);
+            }
             self.rhythm.plan(self.blocks);
         }
+        if part >= 1.0 {
+            self.written = self.written.min(self.blocks);
+        }
         self.turn(now);
+        if part - seen > UNSEEN {
+            self.rhythm.miss_a_part();
+        }
     }
 
-    /// What came in its periods.
-    pub(super) fn rhythm(&self) -> BudgetRhythm {
-        self.rhythm.kept()
+    /// What came in its periods up to now.
+    pub(super) fn rhythm(&self, now: f64) -> BudgetRhythm {
+        self.rhythm.kept(self.part(now))
     }
 
     pub(super) fn period(&self, block_bytes: f64) -> BudgetPeriod {
@@ -556,41 +575,83 @@ mod tests {
         assert_eq!((pace.worth(at(2.5), 600.0), share(pace.spent_by(at(12.0)))), (0.0, 0.5));
     }
 
+    /// Another daemon goes on with what was kept of a day's budget, in a day that began so long ago.
+    fn resumed(since: f64, written: f64, rhythm: Option<&BudgetRhythm>) -> Pace {
+        let budget = WriteBudget { bytes: 4096.0 * 1e6, period_seconds: 86_400.0 };
+        let mut pace = Pace::new(budget, 4096, 600.0, 50.0);
+        pace.resume(written, since, false, rhythm);
+        pace
+    }
+
+    /// A day's pace on the second day, and what it was when an hour and a half of that were over.
+    fn second_day() -> (Pace, f64) {
+        let budget = WriteBudget { bytes: 4096.0 * 1e6, period_seconds: 86_400.0 };
+        let mut pace = Pace::new(budget, 4096, 600.0, 0.0);
+        morning(&mut pace, 0);
+        pace.turn(86_400.0);
+        pace.written(4.3e5);
+        (pace, 86_400.0 + 5400.0)
+    }
+
     #[test]
     fn what_came_yesterday_is_expected_today_after_a_restart_too() {
-        let budget = WriteBudget { bytes: 4096.0 * 1e6, period_seconds: 86_400.0 };
-        let mut before = Pace::new(budget, 4096, 600.0, 0.0);
-        morning(&mut before, 0);
-        before.turn(86_400.0);
-        before.written(4.3e5);
-        // Another daemon begins at an hour and a half.
-        let resumed = |since: f64, rhythm: &BudgetRhythm| {
-            let mut pace = Pace::new(budget, 4096, 600.0, 50.0);
-            pace.resume(4.3e5, since, false, Some(rhythm));
-            pace
-        };
-        let (since, now) = (5400.0, 86_400.0 + 5400.0);
-        let pace = resumed(since, &before.rhythm());
-        assert_eq!((pace.period_end(), pace.written), (50.0 + 86_400.0 - since, 4.3e5));
+        let (mut before, now) = second_day();
+        let pace = resumed(5400.0, 4.3e5, Some(&before.rhythm(now)));
+        assert_eq!((pace.period_end(), pace.written), (50.0 + 86_400.0 - 5400.0, 4.3e5));
         assert!((pace.spent_by(50.0) - before.spent_by(now)).abs() < 1.0);
         assert!((pace.worth(50.0, 600.0) - before.worth(now, 600.0)).abs() < 1e-9);
         assert!(before.worth(now, 600.0) > 0.0);
-        // Or not before the day after: nothing is written of that day's, and all is known of the day before that was.
-        let pace = resumed(86_400.0 + since, &before.rhythm());
-        assert_eq!((pace.period_end(), pace.written, pace.is_first()), (50.0 + 86_400.0 - since, 0.0, false));
-        assert!((pace.spent_by(50.0) - before.spent_by(now)).abs() < 1.0);
         // What came in the period under way counts in the next one.
-        let mut later = before.clone();
         let mut evening = Offered::default();
         evening.add(1e-3, 1e6);
-        later.offered(&evening, 86_400.0 + 20.0 * 3600.0);
-        let mut pace = resumed(23.0 * 3600.0, &later.rhythm());
+        before.offered(&evening, 86_400.0 + 20.0 * 3600.0);
+        let late = 23.0 * 3600.0;
+        let mut pace = resumed(late, 4.3e5, Some(&before.rhythm(86_400.0 + late)));
         pace.turn(50.0 + 3600.0);
-        later.turn(2.0 * 86_400.0);
-        assert_eq!(pace.rhythm(), later.rhythm());
-        let noon = 12.0 * 3600.0;
-        assert!((pace.spent_by(50.0 + 3600.0 + noon) - later.spent_by(2.0 * 86_400.0 + noon)).abs() < 1.0);
-        assert!(later.spent_by(2.0 * 86_400.0 + noon) < 0.85e6);
+        // As it does where the daemon was there until nearly its end, and another one begins after that; and where the budget's next period is known of, and what came in it is not yet.
+        let kept = before.rhythm(2.0 * 86_400.0 - 600.0);
+        let soon = resumed(86_400.0 + 600.0, 4.3e5, Some(&kept));
+        let killed = resumed(600.0, 0.0, Some(&BudgetRhythm { seen: kept.seen - 1.0, ..kept }));
+        before.turn(2.0 * 86_400.0);
+        let known = before.rhythm(2.0 * 86_400.0);
+        for it in [pace, soon, killed] {
+            assert_eq!(it.rhythm(it.began), known);
+            assert!((it.spent_by(it.began + 43_200.0) - before.spent_by(2.5 * 86_400.0)).abs() < 1.0);
+        }
+        assert!(before.spent_by(2.5 * 86_400.0) < 0.85e6);
+    }
+
+    #[test]
+    fn a_day_of_which_a_part_was_not_seen_says_nothing() {
+        let (mut before, now) = second_day();
+        let known = BudgetRhythm { partial: true, ..before.rhythm(86_400.0) };
+        before.offered(&saving(1.0), now);
+        let kept = before.rhythm(now);
+        assert_eq!((kept.now.len(), kept.partial), (1, false));
+        let is_known = |pace: Pace| pace.rhythm(pace.began) == known;
+        // Not there from half past one to five, or until the day after; nor was it seen what came before it was killed.
+        assert!(is_known(resumed(5.0 * 3600.0, 4.3e5, Some(&kept))));
+        assert!(is_known(resumed(86_400.0 + 5400.0, 4.3e5, Some(&kept))));
+        assert!(is_known(resumed(
+            5400.0,
+            0.0,
+            Some(&BudgetRhythm { seen: kept.seen - 1.0, ..kept.clone() })
+        )));
+        // An hour is not missed, and nothing was ever known.
+        assert_eq!(resumed(8900.0, 4.3e5, Some(&kept)).rhythm(50.0).now, kept.now);
+        let unknown = resumed(86_400.0 + 5400.0, 4.3e5, None);
+        assert_eq!(unknown.rhythm(unknown.began), BudgetRhythm { partial: true, ..BudgetRhythm::default() });
+    }
+
+    #[test]
+    fn a_period_that_ended_without_a_daemon_leaves_no_debt() {
+        let pace = resumed(86_400.0 + 5400.0, 9e6, None);
+        assert_eq!(
+            (pace.written, pace.is_first(), pace.period_end()),
+            (0.0, false, 50.0 + 86_400.0 - 5400.0)
+        );
+        // In the one that is under way what was written counts.
+        assert_eq!(resumed(5400.0, 9e6, None).room(60.0), 0);
     }
 
     #[test]

@@ -9,14 +9,14 @@ use larder_locality::EpochFindings;
 /// Rounds that count.
 const ROUNDS: f64 = 5.0;
 
-/// Epochs that count at most: what has changed is to be noticed.
+/// Epochs that count at most: what has changed is to be noticed. Longer rounds are none: who has all but stopped accesses next to nothing in an epoch.
 const EPOCHS_MAX: f64 = 16.0;
 
 /// The part of what was counted, 0 to 1, that counts in the next epoch: the method's `memory`, or more for a tenant that goes round for longer than an epoch. A
 /// method that forgets forgets this, too, and what did nothing in the epoch is forgotten as the method has it.
 pub(super) fn kept(memory: f64, found: &EpochFindings) -> f64 {
     let epochs = round(found).map_or(0.0, |blocks| blocks as f64 / found.footprint_blocks as f64);
-    if memory > 0.0 && epochs >= 1.0 {
+    if memory > 0.0 && (1.0..=EPOCHS_MAX).contains(&epochs) {
         memory.max(1.0 - 1.0 / (ROUNDS * epochs).min(EPOCHS_MAX))
     } else {
         memory
@@ -71,7 +71,9 @@ mod tests {
         assert_eq!(kept(0.5, &found(1000, 1000)), 0.8);
         assert_eq!(kept(0.5, &found(2000, 1000)), 0.9);
         assert_eq!(kept(0.9, &found(1000, 1000)), 0.9, "the method remembers more");
-        assert_eq!(kept(0.5, &found(50_000, 1000)), 0.9375);
+        assert_eq!(kept(0.5, &found(16_000, 1000)), 0.9375);
+        // One block or two an epoch of what was a loop once.
+        assert_eq!(kept(0.5, &found(17_000, 1000)), 0.5);
     }
 
     #[test]

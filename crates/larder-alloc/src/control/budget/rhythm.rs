@@ -18,6 +18,9 @@ const LEAST: f64 = 1e-6;
 /// What is left of the periods before when another one is over in which something was offered.
 const REMEMBERED: f32 = 0.5;
 
+/// No more blocks can have come.
+const BLOCKS_MAX: f32 = 1e15;
+
 /// Blocks offered to the SSD, by what they are worth.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Offered {
@@ -66,6 +69,8 @@ pub struct BudgetRhythm {
     pub before: CameBlocks,
     /// Of the period under way only a part was seen.
     pub partial: bool,
+    /// The share of that period that was over when this was told; less than 0 by so much if it ended before the period that is resumed began.
+    pub seen: f64,
 }
 
 /// How a period's budget is to be spent.
@@ -88,9 +93,14 @@ impl Rhythm {
         Self { now: dense(&kept.now), before: dense(&kept.before), partial: kept.partial, plan: None }
     }
 
-    /// What is to be kept.
-    pub(super) fn kept(&self) -> BudgetRhythm {
-        BudgetRhythm { now: sparse(&self.now), before: sparse(&self.before), partial: self.partial }
+    /// What is to be kept when such a share of the period is over.
+    pub(super) fn kept(&self, seen: f64) -> BudgetRhythm {
+        BudgetRhythm { now: sparse(&self.now), before: sparse(&self.before), partial: self.partial, seen }
+    }
+
+    /// Of the period under way only a part is seen, or not all of it was.
+    pub(super) fn miss_a_part(&mut self) {
+        (self.now, self.partial) = (Vec::new(), true);
     }
 
     /// This was offered when such a share of the period was over.
@@ -148,7 +158,7 @@ fn sparse(of: &[[f32; WORTHS]]) -> CameBlocks {
 /// Empty where nothing came.
 fn dense(of: &CameBlocks) -> Vec<[f32; WORTHS]> {
     let mut all = vec![[0.0; WORTHS]; PARTS];
-    for &(part, worth, blocks) in of.iter().filter(|(_, _, blocks)| blocks.is_finite() && *blocks > 0.0) {
+    for &(part, worth, blocks) in of.iter().filter(|(_, _, blocks)| *blocks > 0.0 && *blocks < BLOCKS_MAX) {
         if let Some(known) = all.get_mut(usize::from(part)).and_then(|it| it.get_mut(usize::from(worth))) {
             *known = blocks;
         }
@@ -239,22 +249,23 @@ mod tests {
         rhythm.offered(&offered(&[(1e-2, 100.0), (1e-4, 1000.0)]), 0.0);
         rhythm.turn(400.0);
         rhythm.offered(&offered(&[(1e-3, 300.0)]), 0.999);
-        let kept = rhythm.kept();
+        let kept = rhythm.kept(0.999);
         assert_eq!((kept.now.len(), kept.before.len(), kept.partial), (1, 2, false));
         let mut again = Rhythm::resumed(&kept);
         again.plan(400.0);
-        assert_eq!((again.kept(), again.plan), (kept, rhythm.plan));
+        assert_eq!((again.kept(0.999), again.plan), (kept, rhythm.plan));
         for it in [&mut rhythm, &mut again] {
             it.turn(400.0);
         }
         assert!(again.plan.is_some() && again.plan == rhythm.plan);
         // The same for nothing, and for a part of a period; and what nobody can have kept.
-        assert_eq!(Rhythm::resumed(&Rhythm::default().kept()).kept(), BudgetRhythm::default());
-        assert!(Rhythm::resumed(&Rhythm::partial().kept()).partial);
-        let wrong = vec![(48, 0, 1.0), (0, 128, 1.0), (0, 0, -1.0), (0, 1, f32::NAN), (0, 2, f32::INFINITY)];
-        let mut none = Rhythm::resumed(&BudgetRhythm { now: wrong.clone(), before: wrong, partial: false });
+        assert_eq!(Rhythm::resumed(&Rhythm::default().kept(0.0)).kept(0.0), BudgetRhythm::default());
+        assert!(Rhythm::resumed(&Rhythm::partial().kept(0.0)).partial);
+        let wrong = vec![(48, 0, 1.0), (0, 128, 1.0), (0, 0, -1.0), (0, 1, f32::NAN), (0, 2, f32::MAX)];
+        let mut none =
+            Rhythm::resumed(&BudgetRhythm { now: wrong.clone(), before: wrong, ..BudgetRhythm::default() });
         none.turn(100.0);
-        assert_eq!((none.kept(), none.spent(0.5)), (BudgetRhythm::default(), None));
+        assert_eq!((none.kept(0.0), none.spent(0.5)), (BudgetRhythm::default(), None));
     }
 
     #[test]
