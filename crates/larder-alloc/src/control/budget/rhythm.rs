@@ -60,7 +60,7 @@ pub(super) struct Rhythm {
 /// Blocks that came, each with its part of the period and its step of worth. What is not there did not come.
 pub type CameBlocks = Vec<(u8, u8, f32)>;
 
-/// What came in a budget's periods, and when, to be kept over restarts ([`BudgetRhythm`](Self) of the same periods alone says something).
+/// What came in the periods of a budget, and when: to be kept over restarts. It says something of the same periods alone, which begin when those did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BudgetRhythm {
     /// In the period that is under way.
