@@ -159,7 +159,7 @@ impl Ledger {
         count.requests += 1.0;
         count.blocks += keys.len() as f64;
         for key in keys {
-            if self.sample.has(key) {
+            if self.sample.may_have(key) {
                 self.look(kind, key, now);
                 self.sample.thin(&mut self.counts);
             }
@@ -233,11 +233,13 @@ impl Ledger {
 
     /// Find what everything is worth for a tenant with this write policy, by what was counted.
     pub(super) fn value(&mut self, spans: Spans, write: WritePolicy, nominal: &Latencies) {
+        self.value_reads(nominal);
         Kind::all().for_each(|kind| self.value_kind(kind, spans, write, nominal));
     }
 
     /// The same for the kinds that came alone.
     pub(super) fn value_known(&mut self, spans: Spans, write: WritePolicy, nominal: &Latencies) {
+        self.value_reads(nominal);
         for kind in Kind::all() {
             if self.counts.get(kind).is_some_and(|count| count.requests > 0.0) {
                 self.value_kind(kind, spans, write, nominal);
@@ -254,9 +256,29 @@ impl Ledger {
             true => prospect.worth(prospect.hope(spans.usual)),
             false => self.worth[at],
         };
-        if !kind.is_write() {
-            self.read_saves[kind.shape()] = prospect.saves;
+    }
+
+    /// What a block of a read saves if it is resident: a request of the shape has so many in the mean, whatever is known of its blocks.
+    fn value_reads(&mut self, nominal: &Latencies) {
+        let mut came = [(0.0, 0.0); SHAPES];
+        let mut blocks = [1.0; SHAPES];
+        for kind in Kind::all().filter(|kind| !kind.is_write()) {
+            blocks[kind.shape()] = kind.blocks() as f64;
+            if let Some(count) = self.counts.get(kind) {
+                came[kind.shape()].0 += count.blocks;
+                came[kind.shape()].1 += count.requests;
+            }
         }
+        for (shape, (all, requests)) in came.into_iter().enumerate() {
+            let blocks = if requests > 0.0 { all / requests } else { blocks[shape] };
+            self.read_saves[shape] = self.read_saves(shape, nominal) / blocks;
+        }
+    }
+
+    /// Seconds that a read of the shape saves if it finds its blocks.
+    fn read_saves(&self, shape: usize, nominal: &Latencies) -> f64 {
+        let missed = self.takes(ServedBy::ReadMiss, shape, nominal.read_miss);
+        (missed - self.takes(ServedBy::ReadHit, shape, nominal.read_hit)).max(0.0)
     }
 
     /// What a block of each kind that is offered would be worth for a tenant with this write policy, by what was counted, were blocks to stay for each of these times.
@@ -287,15 +309,12 @@ impl Ledger {
         let blocks = counted.map_or(kind.blocks() as f64, |count| count.blocks / count.requests);
         let saves = match kind.is_write() {
             true => {
-                self.takes(ServedBy::BackingWrite, shape, nominal.backing_write)
-                    - self.takes(ServedBy::CachedWrite, shape, nominal.cached_write)
+                let past = self.takes(ServedBy::BackingWrite, shape, nominal.backing_write);
+                (past - self.takes(ServedBy::CachedWrite, shape, nominal.cached_write)).max(0.0)
             }
-            false => {
-                self.takes(ServedBy::ReadMiss, shape, nominal.read_miss)
-                    - self.takes(ServedBy::ReadHit, shape, nominal.read_hit)
-            }
+            false => self.read_saves(shape, nominal),
         };
-        let saves = saves.max(0.0) / blocks;
+        let saves = saves / blocks;
         // No block can have been seen to stay for nothing yet: what is not known now is not rare.
         let young = self.counts.is_empty() || self.sample.counted() - self.began < youth;
         // Of what is not known a read is expected, if it was read; of a young tenant, others after that, for which the block is worth its price.

@@ -321,3 +321,14 @@ fn who_was_idle_for_long_is_known_by_what_it_did() {
     });
     assert!(worth(&mut ledger, now) > 1e-3);
 }
+
+/// However many histories its blocks may have that nobody has seen, of which each would have a number of blocks that is guessed.
+#[test]
+fn what_a_block_of_a_read_saves_is_told_by_the_reads_that_came() {
+    let mut ledger = Ledger::new(1.0, 0.0);
+    let kind = Kind::of(false, 1024, false, 0, false);
+    (0..50u64)
+        .for_each(|at| ledger.observe(kind, (0..1024u16).map(|block| at * 1024 + u64::from(block)), 0.5));
+    value(&mut ledger, 1.0, spans(10.0), WritePolicy::WriteBack);
+    assert!(near(ledger.read_saves[kind.shape()], 4e-3 / 1024.0), "{:?}", ledger.read_saves);
+}
