@@ -158,6 +158,8 @@ pub struct ControlLoop {
     record_share: f64,
     /// When the next whole epoch ends.
     epoch_end: f64,
+    /// When was decided last.
+    decided: Option<f64>,
     /// Decisions before that, in rising order.
     early: Vec<f64>,
     /// When the tenants' rates are looked at next, and prices found.
@@ -206,6 +208,7 @@ impl ControlLoop {
             heard: Heard::default(),
             record_share: 0.0,
             epoch_end,
+            decided: None,
             early,
             look,
             unpriced: true,
@@ -232,7 +235,7 @@ impl ControlLoop {
             }
         }
         self.learn_quickly(now);
-        let constraints = self.constraints(self.config.epoch_seconds);
+        let constraints = self.constraints();
         // What all share is not divided.
         let cache_blocks = match self.profile.layout {
             Layout::Combined { partitioned } => (f64::from(constraints.cache_blocks) * partitioned) as u32,
@@ -450,7 +453,9 @@ impl ControlLoop {
         if let Some(pace) = &mut self.pace {
             pace.turn(self.epoch_end);
         }
-        self.observers.iter_mut().for_each(|it| it.pass_over(epochs * self.config.epoch_seconds));
+        let seconds = epochs * self.config.epoch_seconds;
+        self.decided = self.decided.map(|decided| decided + seconds);
+        self.observers.iter_mut().for_each(|it| it.pass_over(seconds));
         if let Some(gate) = &mut self.gate {
             gate.pass_over(self.epoch_end, self.pace.as_ref().map(Pace::period_seconds));
         }
@@ -522,13 +527,13 @@ impl ControlLoop {
             let idle = self.observers.iter().enumerate().filter(|(_, observer)| observer.is_forgotten());
             idle.for_each(|(at, _)| gate.forget(at, self.pace.is_some(), now));
         }
-        let next = self.decision_seconds() - now;
-        let constraints = self.constraints(if next.is_finite() { next } else { self.config.epoch_seconds });
+        let until_next = self.decision_seconds() - now;
         // Where writes have their price, all ways to run a partition keep to the budget.
         let unpriced = self.pace.as_ref().filter(|_| self.gate.is_none());
         let constraints = Constraints {
-            ssd_writes_per_second: unpriced.map(|pace| pace.rate(now, constraints.epoch_seconds)),
-            ..constraints
+            ssd_writes_per_second: unpriced.map(|pace| pace.rate(now, until_next)),
+            passed_seconds: self.decided.replace(now).map(|before| now - before),
+            ..self.constraints()
         };
         let decided = {
             let (there, inputs) = inputs(&self.tenants, &self.positions, &self.config, &found);
@@ -613,7 +618,7 @@ impl ControlLoop {
         Some(found)
     }
 
-    fn constraints(&self, epoch_seconds: f64) -> Constraints {
+    fn constraints(&self) -> Constraints {
         Constraints {
             cache_blocks: self.config.cache_blocks,
             block_bytes: self.config.block_bytes,
@@ -621,7 +626,8 @@ impl ControlLoop {
             write_back: self.config.write_back,
             ssd_writes_per_second: None,
             objective: self.config.objective,
-            epoch_seconds,
+            epoch_seconds: self.config.epoch_seconds,
+            passed_seconds: None,
         }
     }
 

@@ -7,7 +7,7 @@
 //!
 //! - What measurements say of the last prediction corrects the next one (`memory`).
 //! - A change must pay for the blocks that have to be filled anew (`hysteresis`).
-//! - Reservations restrict what a tenant may be given, or are refused (`promises`).
+//! - Reservations restrict what a tenant may be given, or are refused (`promises`, `demanded`).
 //! - Tenants with shares divide in proportion what the plan gives them together (`proportional`).
 //! - A tenant of which nothing is known gets an equal part; one that is idle is remembered, less and less (`sizes`, `memory`).
 //! - What nobody gains from is given away all the same (`spare`).
@@ -16,6 +16,7 @@
 //!
 //! The loop ([`crate::control`]) prices SSD writes for it, and then gives no rate of them ([`Profile::prices_writes`]): sizes are chosen as if there were no budget. Where a rate is given it is kept to.
 
+mod demanded;
 mod hysteresis;
 mod memory;
 mod options;
@@ -128,7 +129,9 @@ impl Allocator for Larder {
         let decide = |at: usize| {
             reasons::decide(&tenants[at], known[at], &plan, at, quotas[at], offers.words[at].as_deref())
         };
-        Ok((0..tenants.len()).map(decide).collect())
+        let decisions = (0..tenants.len()).map(decide).collect();
+        self.memory.promise(tenants, &offers.limits);
+        Ok(decisions)
     }
 }
 

@@ -46,6 +46,18 @@ impl Way {
     }
 }
 
+impl Way {
+    /// The latency of a partition of `blocks`, on the straight line between the sizes beside it: without a bias where it is held against what was measured.
+    pub(crate) fn latency_between(&self, blocks: u64) -> f64 {
+        let until = self.points.partition_point(|point| point.blocks <= blocks);
+        let before = until.checked_sub(1).map_or_else(Point::default, |last| self.points[last]);
+        self.points.get(until).map_or(before.latency, |after| {
+            let part = (blocks - before.blocks) as f64 / (after.blocks - before.blocks) as f64;
+            before.latency + (after.latency - before.latency) * part
+        })
+    }
+}
+
 /// All ways of one tenant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Menu {

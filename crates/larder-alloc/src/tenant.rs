@@ -122,8 +122,10 @@ pub struct Constraints {
     pub ssd_writes_per_second: Option<f64>,
     /// What is to be minimised, where an allocator lets that be chosen: `centaur` and `convex-hull` do.
     pub objective: Objective,
-    /// Seconds that the decision will stand.
+    /// Seconds of a whole epoch; a decision may stand for less.
     pub epoch_seconds: f64,
+    /// Seconds since the decision before; none where that is not known, or was a whole epoch ago.
+    pub passed_seconds: Option<f64>,
 }
 
 impl Default for Constraints {
@@ -137,6 +139,7 @@ impl Default for Constraints {
             ssd_writes_per_second: None,
             objective: Objective::default(),
             epoch_seconds: 600.0,
+            passed_seconds: None,
         }
     }
 }

@@ -108,7 +108,7 @@ impl ControlLoop {
         inputs: Vec<(usize, Tenant<'a>)>,
         cache_blocks: u32,
     ) -> Result<Vec<(usize, Tenant<'a>, Decision)>, AllocError> {
-        let constraints = Constraints { cache_blocks, ..self.constraints(self.config.epoch_seconds) };
+        let constraints = Constraints { cache_blocks, ..self.constraints() };
         let tenants: Vec<_> = inputs.iter().map(|(_, input)| *input).collect();
         let decisions = self.allocator.fork().allocate(&tenants, &constraints)?;
         Ok(inputs.into_iter().zip(decisions).map(|((at, input), decision)| (at, input, decision)).collect())

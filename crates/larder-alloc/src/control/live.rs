@@ -131,7 +131,7 @@ impl ControlLoop {
     /// When the configured quotas exceed the cache.
     pub fn static_quotas(&self) -> Result<Vec<u32>, AllocError> {
         let (there, inputs) = self.inputs(&[]);
-        let decisions = Static.allocate(&inputs, &self.constraints(self.config.epoch_seconds))?;
+        let decisions = Static.allocate(&inputs, &self.constraints())?;
         let mut quotas = vec![0; self.tenants.len()];
         there.into_iter().zip(decisions).for_each(|(at, decision)| quotas[at] = decision.quota_blocks);
         Ok(quotas)

@@ -24,6 +24,10 @@ const ENOUGH: f64 = 20.0;
 /// Writes in an epoch of which the SSD takes [`ENOUGH`], or is out of use.
 const MANY: f64 = 5.0 * ENOUGH;
 
+/// What was counted of a tenant that was promised something weighs so much in the next epoch at most: first accesses of the epochs before, which do not come again, would have it promised less than
+/// it can have, and a promise is to be kept within a few epochs.
+const PROMISED_MEMORY: f64 = 0.2;
+
 /// Requests that are gathered before they are analyzed, which is faster than one by one.
 const TOGETHER: usize = 4096;
 
@@ -281,6 +285,7 @@ impl Observer {
                 self.past.cached_writes = Timed::default();
             }
             let counted = rounds::kept(memory, &findings.epoch);
+            let counted = if promised { counted.min(PROMISED_MEMORY) } else { counted };
             self.before = findings.seconds * counted;
             self.began = now;
             self.fade(memory, counted);

@@ -200,6 +200,28 @@ fn a_tenant_with_a_promise_is_measured_in_the_last_epoch_alone() {
 }
 
 #[test]
+fn first_accesses_are_soon_forgotten_of_a_tenant_with_a_promise() {
+    // A first epoch reads 400 blocks for the first time; then they come again.
+    let missed = |goals: Goals| {
+        let mut control = control("larder", &["a"]);
+        control.change(0, ControlTenant { goals, ..control.tenants()[0].clone() }, 0.0);
+        control.arrive(&[0], 0.0).expect("fits");
+        for epoch in 1..=3 {
+            (0..400).for_each(|block| {
+                control.observe(0, Op::Read, block..block + 1);
+            });
+            control.decide(f64::from(epoch) * 100.0, &[]).expect("decided");
+        }
+        let found = control.positions()[0].findings.as_ref().expect("found");
+        let hits = found.curves[0].at(1000).read_request_hits as f64;
+        1.0 - hits / found.epoch.requests as f64
+    };
+    let reserved = Goals { reservation: Some(crate::Reservation::Latency(1e-3)), ..Goals::default() };
+    let (promised, free) = (missed(reserved), missed(Goals::default()));
+    assert!((promised - 0.04 / 1.24).abs() < 0.01 && free > 0.15, "{promised} {free}");
+}
+
+#[test]
 fn what_came_under_the_last_decision_is_told_apart_from_the_epoch() {
     let mut control = control("larder", &["a"]);
     control.arrive(&[0], 0.0).expect("fits");

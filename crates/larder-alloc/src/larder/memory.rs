@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::demanded::Demanded;
 use crate::choices::points;
 use crate::correction::{Correction, held_blocks};
 use crate::menu::Menu;
 use crate::{Choice, Constraints, Findings, Measured, Tenant};
 
-/// What a tenant did before counts so much less after every epoch in which it did nothing.
+/// Once what was counted of an idle tenant has faded away, what is known of it counts so much less after every epoch.
 const FADE: f64 = 0.5;
 
 /// A correction is the mean of so many epochs: that of one with a burst, alone, would have the tenant's latencies count twice as much in the next, and half in the one after.
@@ -21,7 +22,7 @@ const PROMISED_EPOCHS: u32 = 2;
 pub(super) struct Known {
     /// What it can get, by the last epoch in which it did something. Empty where it never did anything.
     pub(super) menu: Menu,
-    /// What of it still counts, 0 to 1: 1 for a tenant that did something in the epoch that ended.
+    /// What of it still counts, 0 to 1: 1 for a tenant that did something that still counts.
     pub(super) weight: f64,
     /// Seconds since it came.
     pub(super) seconds: f64,
@@ -29,12 +30,15 @@ pub(super) struct Known {
     pub(super) fresh: bool,
     /// The measured latency as a multiple of what the curves alone predict.
     pub(super) correction: Correction,
+    /// What came of the requests per second that it was promised.
+    pub(super) demanded: Demanded,
 }
 
 impl Default for Known {
     fn default() -> Self {
         let correction = Correction::of_epochs(CORRECTED_EPOCHS);
-        Self { menu: Menu::default(), weight: 0.0, seconds: 0.0, fresh: false, correction }
+        let (menu, demanded) = (Menu::default(), Demanded::default());
+        Self { menu, weight: 0.0, seconds: 0.0, fresh: false, correction, demanded }
     }
 }
 
@@ -71,6 +75,7 @@ impl Known {
             CORRECTED_EPOCHS
         });
         let under = findings.under_decision();
+        self.demanded.learn(tenant.goals.reservation, &under, constraints.epoch_seconds);
         if let Some((measured, predicted)) = self.measured_and_predicted(tenant, &under.measured) {
             self.correction.learn(measured, predicted, under.part);
         }
@@ -80,7 +85,7 @@ impl Known {
     fn measured_and_predicted(&self, tenant: &Tenant<'_>, measured: &Measured) -> Option<(f64, f64)> {
         let measured = measured.mean_latency()?;
         let way = self.menu.ways.iter().find(|way| way.mode == tenant.mode)?;
-        Some((measured, way.at(held_blocks(tenant)).latency))
+        Some((measured, way.latency_between(held_blocks(tenant))))
     }
 }
 
@@ -88,20 +93,15 @@ impl Known {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     known: BTreeMap<String, Known>,
-    /// How long the last decision was to stand: what has passed since.
-    standing_seconds: Option<f64>,
-    /// The longest of these.
-    epoch_seconds: f64,
 }
 
 impl Memory {
     /// Take in what was found, and forget the tenants that are gone.
     pub(super) fn learn(&mut self, tenants: &[Tenant<'_>], constraints: &Constraints) {
-        let passed = self.standing_seconds.unwrap_or(constraints.epoch_seconds);
-        self.epoch_seconds = self.epoch_seconds.max(passed);
-        self.standing_seconds = Some(constraints.epoch_seconds);
+        let epoch = constraints.epoch_seconds;
+        let passed = constraints.passed_seconds.unwrap_or(epoch);
         // An epoch that was cut short, since a tenant came, fades that much less.
-        let fade = if self.epoch_seconds > 0.0 { FADE.powf(passed / self.epoch_seconds) } else { FADE };
+        let fade = if epoch > 0.0 { FADE.powf(passed / epoch) } else { FADE };
         let here: BTreeSet<&str> = tenants.iter().map(|tenant| tenant.name).collect();
         self.known.retain(|name, _| here.contains(name.as_str()));
         for tenant in tenants {
@@ -109,10 +109,19 @@ impl Memory {
             let new = tenant.findings.filter(|_| !self.known.contains_key(tenant.name));
             let known = self.known.entry(tenant.name.to_owned()).or_default();
             known.seconds += new.map_or(passed, |findings| findings.measured_seconds.min(passed));
-            known.fresh = known.seconds < self.epoch_seconds;
+            known.fresh = known.seconds < epoch;
             match tenant.found() {
                 Some(findings) => known.learn(tenant, findings, constraints),
                 None => known.weight *= fade,
+            }
+        }
+    }
+
+    /// To these tenants these latencies were promised for the requests per second that they reserved; infinite ones where nothing was.
+    pub(super) fn promise(&mut self, tenants: &[Tenant<'_>], limits: &[f64]) {
+        for (tenant, &limit) in tenants.iter().zip(limits) {
+            if let Some(known) = self.known.get_mut(tenant.name) {
+                known.demanded.promise(tenant.goals.reservation, limit);
             }
         }
     }

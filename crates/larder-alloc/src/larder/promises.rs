@@ -1,7 +1,7 @@
 //! Reservations: what a tenant was promised restricts what it may be given.
 //!
 //! They are granted in the order of the tenants, as far as those granted before, and everybody's least, leave room. One that
-//! cannot be met is refused, with the best that could be had; the tenant then takes part as one without.
+//! cannot be met is refused, with the best that could be had; the tenant then takes part as one without. So is one of requests that the tenant does not ask for ([`super::demanded`]).
 
 use super::memory::Known;
 use super::options::{best, options};
@@ -88,6 +88,13 @@ impl Wish<'_> {
             offers[at].words = Some(format!("{promise} rests while it is idle"));
             return;
         };
+        if let Some(rate) = self.known.demanded.asks_for() {
+            let words = format!(
+                "{promise} refused: it asks for no more than {rate:.0} IOPS, with the latency that would bring them"
+            );
+            offers[at].words = Some(words);
+            return;
+        }
         let (limit, best) = match self.reservation {
             Reservation::Latency(most) => (most, seconds(best)),
             Reservation::Iops(least) => {

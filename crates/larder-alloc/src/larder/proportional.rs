@@ -3,7 +3,7 @@
 //! Tenants with shares form a group. It has the blocks that the least total latency gives to its members together, and what
 //! nobody gains from; the others keep what that gives them. Within the group the lowest level is sought at which every member's latency
 //! times its share comes down to it, each with the smallest size that does: Centaur's goal (section VI-B), with the level found by bisection
-//! instead of block by block. Between two points of its curve a tenant is taken to lie on the straight line.
+//! instead of block by block. Between two points of its curve a tenant is taken to lie on the straight line, but not where the next is another way to run a partition of nearly the same size.
 //!
 //! A member whose lowest latency lies above the level gets the smallest size that brings it, and one that is below it with its
 //! least size stays there: proportions hold among the others.
@@ -17,6 +17,8 @@ use crate::{Candidates, Choice, Tenant};
 const HALVINGS: u32 = 60;
 /// Doublings of the price of a write until a group keeps to its part of the budget.
 const DOUBLINGS: u32 = 40;
+/// Sizes that are closer than this part lie beside each other: what differs between them in another way to run the partition is a step, not a slope.
+const BESIDE: u64 = 64;
 /// The price to begin with, unless the plan's is higher: seconds of latency for a write.
 const PRICE_MIN: f64 = 1e-9;
 
@@ -37,6 +39,13 @@ pub(super) struct Member {
 struct Point {
     latency: f64,
     choice: Choice,
+}
+
+impl Point {
+    /// The next larger size is hardly larger, and another way to run the partition.
+    fn is_a_step_from(&self, next: &Choice) -> bool {
+        self.choice.way != next.way && (next.blocks - self.choice.blocks) * BESIDE <= next.blocks
+    }
 }
 
 /// A member's curve: the sizes rise, the latencies fall.
@@ -134,6 +143,15 @@ impl Curve {
         };
         let before = until.checked_sub(1).and_then(|before| self.points.get(before));
         match before.filter(|_| reached.is_some()) {
+            // On a step there is the one or the other, whichever is nearer to the level.
+            Some(before) if before.is_a_step_from(&choice) => {
+                let nearer = if latency * latency > before.latency * lowest {
+                    *before
+                } else {
+                    Point { latency: lowest, choice }
+                };
+                Member { tenant, choice: nearer.choice, latency: nearer.latency, saturated: false }
+            }
             None => Member { tenant, choice, latency: lowest, saturated: reached.is_none() },
             Some(before) => {
                 let part = (before.latency - latency) / (before.latency - lowest);
@@ -142,5 +160,28 @@ impl Curve {
                 Member { tenant, choice: Choice { blocks, ..choice }, latency, saturated: false }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(blocks: u64, latency: f64, way: u32) -> Point {
+        Point { latency, choice: Choice { blocks, way, ..Choice::unknown(blocks) } }
+    }
+
+    #[test]
+    fn another_way_at_nearly_the_same_size_is_a_step_and_no_slope() {
+        let points = vec![point(1000, 2.0, 0), point(1919, 1.0, 0), point(1920, 0.8, 1), point(2080, 0.7, 1)];
+        let curve = Curve { tenant: 0, share: 1.0, points };
+        let got = |level: f64| {
+            let Member { choice, latency, .. } = curve.at(level);
+            (choice.blocks, choice.way, latency)
+        };
+        // Nearer to the one, and to the other: neither waits what it would on a line between them.
+        assert_eq!((got(0.95), got(0.85)), ((1919, 0, 1.0), (1920, 1, 0.8)));
+        // Where sizes lie apart, and within one way, a line it is.
+        assert_eq!((got(1.5), got(0.75)), ((1460, 0, 1.5), (2000, 1, 0.75)));
     }
 }

@@ -190,6 +190,35 @@ fn a_tenant_known_for_long_has_longer_to_pay() {
     assert_eq!([quota(), quota()], [0, 10]);
 }
 
+/// Where tenants come all the time, who decides is asked again and again within an epoch.
+#[test]
+fn decisions_that_stand_for_a_part_of_an_epoch_leave_a_change_as_long_to_pay() {
+    let (a, b) = (epoch(&[(10, 20)], 40, 0), epoch(&[(10, 25)], 40, 0));
+    let tenants = [Tenant { quota_blocks: 10, ..tenant("a", Some(&a)) }, tenant("b", Some(&b))];
+    let part = Some(SECONDS / 16.0);
+    let constraints = Constraints { epoch_seconds: SECONDS, passed_seconds: part, ..cache(10) };
+    let mut larder = Larder::default();
+    let quotas = [(); 32].map(|()| larder.allocate(&tenants, &constraints).expect("decides")[1].quota_blocks);
+    // As with whole epochs: of one a quarter of what is gained is lost, of two an eighth; a fifth is gained.
+    let first = quotas.iter().position(|&quota| quota == 10);
+    assert!(first.is_some_and(|at| (16..32).contains(&at)), "{quotas:?}");
+}
+
+/// What is known of a tenant that nothing is found of any more fades with the time that passed, however long the decisions were to stand.
+#[test]
+fn who_is_idle_keeps_its_blocks_for_as_long_however_often_is_decided() {
+    let (a, b) = (epoch(&[(10, 20)], 40, 0), epoch(&[(1000, 30)], 40, 0));
+    let kept = |passed: f64, decisions: usize| {
+        let constraints = Constraints { epoch_seconds: SECONDS, passed_seconds: Some(passed), ..cache(1000) };
+        let mut larder = Larder::default();
+        larder.allocate(&[tenant("a", Some(&a)), tenant("b", Some(&b))], &constraints).expect("decides");
+        let idle = [tenant("a", None), tenant("b", Some(&b))];
+        (0..decisions).for_each(|_| drop(larder.allocate(&idle, &constraints).expect("decides")));
+        larder.memory.of(&idle)[0].weight
+    };
+    assert!((kept(SECONDS / 16.0, 16) - 0.5).abs() < 1e-9 && (kept(SECONDS, 1) - 0.5).abs() < 1e-9);
+}
+
 /// However long the new holder needs to fill them, blocks that do nothing for the old one go to it.
 #[test]
 fn blocks_of_no_use_change_hands_at_once() {

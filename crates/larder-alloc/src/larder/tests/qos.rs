@@ -73,6 +73,25 @@ fn requests_per_second_are_promised_by_what_is_outstanding() {
     assert!(decisions[0].reason.contains("the reserved 300 IOPS granted"), "{}", decisions[0].reason);
 }
 
+/// 200 a second come by a clock, however fast they are served: 1,000 would want a latency of 1 ms, which they have.
+#[test]
+fn requests_that_nobody_asks_for_are_not_promised_for_ever() {
+    let mut found = epoch(&[(50, 10_000), (100, 10_000)], 20_000, 0);
+    found.measured = Measured { read_hits: Timed { count: 20_000, seconds: 2.0 }, ..Measured::default() };
+    let (wish, other) =
+        (reserved("t", &found, Reservation::Iops(1000.0)), epoch(&[(50, 20_000)], 100_000, 0));
+    let tenants = [Tenant { quota_blocks: 100, ..wish }, tenant("other", Some(&other))];
+    let constraints = Constraints { epoch_seconds: SECONDS, ..cache(100) };
+    let mut larder = Larder::default();
+    let mut decide = || larder.allocate(&tenants, &constraints).expect("decides");
+    let granted = [decide(), decide()];
+    assert!(granted.iter().all(|decisions| decisions[0].reason.contains("the reserved 1000 IOPS granted")));
+    let refused = decide();
+    let words = "the reserved 1000 IOPS refused: it asks for no more than 200 IOPS";
+    assert!(refused[0].reason.contains(words), "{}", refused[0].reason);
+    assert!(refused[1].quota_blocks >= 50, "what it does not need is the other's");
+}
+
 #[test]
 fn latencies_keep_the_proportions_of_the_shares() {
     let (a, b, c) = (smooth(20_000, 10_000), smooth(40_000, 30_000), smooth(10_000, 5000));
