@@ -151,6 +151,10 @@ impl Ledger {
 
     /// A request. One of which is heard late counts from the last [`Self::value`] on.
     pub(super) fn observe(&mut self, kind: Kind, keys: impl ExactSizeIterator<Item = u64>, now: f64) {
+        // One for no block says nothing of what a block is worth.
+        if keys.len() == 0 {
+            return;
+        }
         let now = now.max(self.sample.counted());
         if self.counts.is_empty() {
             self.began = now;

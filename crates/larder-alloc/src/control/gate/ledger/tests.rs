@@ -332,3 +332,16 @@ fn what_a_block_of_a_read_saves_is_told_by_the_reads_that_came() {
     value(&mut ledger, 1.0, spans(10.0), WritePolicy::WriteBack);
     assert!(near(ledger.read_saves[kind.shape()], 4e-3 / 1024.0), "{:?}", ledger.read_saves);
 }
+
+#[test]
+fn requests_for_no_block_count_for_nothing() {
+    let worth = |empty: usize| {
+        let mut ledger = Ledger::new(1.0, 0.0);
+        let kind = Kind::of(false, 1, false, 0, false);
+        (0..empty).for_each(|_| ledger.observe(kind, std::iter::empty(), 0.5));
+        (0..10).for_each(|key| ledger.observe(kind, [key].into_iter(), 0.5));
+        value(&mut ledger, 1.0, spans(10.0), WritePolicy::WriteBack);
+        ledger.worth(kind)
+    };
+    assert_eq!(worth(10), worth(0));
+}
