@@ -74,9 +74,9 @@ pub(super) struct Pace {
     written: f64,
     /// How many times the even share may be spent.
     early: f64,
-    /// Seconds that a load is taken to have lasted at least.
+    /// Seconds that a load is taken to have lasted at least; for ever where nothing tells what is worth its price.
     unit: f64,
-    /// None where nothing tells what is worth its price.
+    /// None there.
     load: Option<Load>,
     rhythm: Rhythm,
 }
@@ -100,15 +100,30 @@ impl Pace {
         new
     }
 
-    /// From `now` on a load is taken to have lasted for that long at least. One that is there has been since the period began, as far as is known.
+    /// From `now` on a load is taken to have lasted for that long at least. One that is there has been since the period began, as far as is known. What came before, and when, is as true as it was; but where
+    /// it begins to be told what is worth its price, or ends, the period under way is not seen whole.
     pub(super) fn set_unit(&mut self, unit: f64, now: f64) {
+        let was_told = self.is_told();
         self.unit = unit.max(f64::MIN_POSITIVE);
         self.forget_load(now);
+        if self.is_told() != was_told {
+            self.rhythm.miss_a_part();
+        }
+    }
+
+    /// It is told what is offered, and what that is worth.
+    fn is_told(&self) -> bool {
+        self.unit.is_finite()
+    }
+
+    /// Nothing is known of how long the load has been what it is.
+    fn forget_load(&mut self, now: f64) {
+        self.load = self.is_told().then(|| Load::new(self.unit, self.began.min(now), now));
     }
 
     /// Nothing is known of what came before `now`.
-    fn forget_load(&mut self, now: f64) {
-        self.load = self.unit.is_finite().then(|| Load::new(self.unit, self.began.min(now), now));
+    fn forget(&mut self, now: f64) {
+        self.forget_load(now);
         self.rhythm = if self.began < now { Rhythm::partial() } else { Rhythm::default() };
     }
 
@@ -140,7 +155,7 @@ impl Pace {
     ) {
         let now = self.began;
         (self.began, self.written) = (now - since_seconds, written);
-        self.forget_load(now);
+        self.forget(now);
         self.early = if first { EARLY_COLD } else { EARLY };
         let part = self.part(now);
         let seen = rhythm.map_or(0.0, |rhythm| rhythm.seen);
@@ -160,14 +175,15 @@ impl Pace {
             self.written = self.written.min(self.blocks);
         }
         self.turn(now);
-        if part - seen > UNSEEN {
+        if part - seen > UNSEEN || !self.is_told() {
             self.rhythm.miss_a_part();
         }
     }
 
-    /// What came in its periods up to now.
+    /// What came in its periods up to now. Of one in which that was not told nothing was seen.
     pub(super) fn rhythm(&self, now: f64) -> BudgetRhythm {
-        self.rhythm.kept(self.part(now))
+        let kept = self.rhythm.kept(self.part(now));
+        BudgetRhythm { partial: kept.partial || !self.is_told(), ..kept }
     }
 
     pub(super) fn period(&self, block_bytes: f64) -> BudgetPeriod {
@@ -178,7 +194,7 @@ impl Pace {
     pub(super) fn follow(&mut self, period: BudgetPeriod, block_bytes: f64) {
         let now = self.began;
         (self.began, self.written) = (period.began_seconds, period.written_bytes / block_bytes);
-        self.forget_load(now);
+        self.forget(now);
         self.early = if period.first { EARLY_COLD } else { EARLY };
     }
 
@@ -269,13 +285,21 @@ impl Pace {
         }
     }
 
+    /// What is worth writing is expected when it came before, as long as it is told whether it does.
+    fn keeps_rhythm(&self) -> bool {
+        self.early > EVENLY && self.is_told()
+    }
+
+    /// The share that is spent when such a share of the period is over, by the periods before.
+    fn by_rhythm(&self, part: f64) -> f64 {
+        let spent = self.rhythm.spent(part).filter(|_| self.keeps_rhythm());
+        spent.unwrap_or(0.0) * BY_RHYTHM
+    }
+
     /// What may be spent by some time of the period: what is left at any moment is spent `early`, or in what a load that has always been there is taken to last; or when what is worth it came before, a part
     /// of a period sooner.
     fn spent_by(&self, time: f64) -> f64 {
-        let by_rhythm = match self.early > EVENLY {
-            true => self.rhythm.spent(self.part(time) + 1.0 / PARTS as f64).unwrap_or(0.0) * BY_RHYTHM,
-            false => 0.0,
-        };
+        let by_rhythm = self.by_rhythm(self.part(time) + 1.0 / PARTS as f64);
         let (&Self { period, early, unit, .. }, time) = (self, time - self.began);
         // From `turn` on a part of the rest is less than what a load is taken to last, which grows from `first` on.
         let turn = match (self.is_first(), period / (1.0 + LASTS * early)) {
@@ -315,11 +339,11 @@ impl Pace {
     /// What is worth less is not to be written in the next `seconds`, by what came in the periods before. As soon as less is written than was to be by now that says nothing of this one; nor is there
     /// anything to wait for where the period ends before.
     fn worth(&self, now: f64, seconds: f64) -> f64 {
-        if self.early <= EVENLY || now + seconds > self.period_end() {
+        if !self.keeps_rhythm() || now + seconds > self.period_end() {
             return 0.0;
         }
         let part = self.part(now);
-        let planned = self.rhythm.spent(part).unwrap_or(0.0) * BY_RHYTHM * self.blocks;
+        let planned = self.by_rhythm(part) * self.blocks;
         let slack = (AHEAD * self.blocks).max(f64::MIN_POSITIVE);
         self.rhythm.worth(part) * ((self.written + slack - planned) / slack).clamp(0.0, 1.0)
     }

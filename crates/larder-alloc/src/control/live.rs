@@ -150,3 +150,6 @@ impl ControlLoop {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -296,3 +296,53 @@ fn what_is_behind_raises_the_rate_and_what_is_ahead_lowers_it() {
     assert_eq!(pace.rate(95.0, 10.0), 50.0);
     assert_eq!(pace.rate(99.0, 151.0), (400.0 + 1000.0 + 1000.0) / 151.0);
 }
+
+#[test]
+fn another_epoch_forgets_nothing_of_the_periods_before() {
+    let (mut pace, now) = second_day();
+    let mut noon = Offered::default();
+    noon.add(1e-3, 1e6);
+    pace.offered(&noon, now);
+    let (kept, spent, worth) = (pace.rhythm(now), pace.spent_by(now), pace.worth(now, 600.0));
+    assert!(!kept.now.is_empty() && !kept.before.is_empty() && worth > 0.0);
+    pace.set_unit(60.0, now);
+    assert_eq!((pace.rhythm(now), pace.spent_by(now), pace.worth(now, 600.0)), (kept, spent, worth));
+}
+
+#[test]
+fn who_is_not_told_what_comes_is_not_paced_by_when_it_came() {
+    let (mut pace, now) = second_day();
+    pace.offered(&saving(1.0), now);
+    let (before, spent) = (pace.rhythm(now).before, pace.spent_by(now));
+    pace.set_unit(f64::INFINITY, now);
+    let evenly = 1e6 * (1.0 - (1.0_f64 - 5400.0 / 86_400.0).powi(2));
+    assert!((pace.spent_by(now) - evenly).abs() < 1.0 && spent > 5e5, "{}", pace.spent_by(now));
+    // The day before is still known, and of this one and the next ones nothing is, whoever goes on with them.
+    for day in [1.0, 2.0, 3.0] {
+        let now = day * 86_400.0 + 5400.0;
+        pace.turn(now);
+        let kept = pace.rhythm(now);
+        assert_eq!((&kept.before, kept.now.len(), kept.partial), (&before, 0, true), "{day}");
+        assert!(resumed(5400.0, 4.3e5, Some(&kept)).rhythm(50.0).partial);
+    }
+    pace.set_unit(600.0, 3.0 * 86_400.0 + 5400.0);
+    pace.offered(&saving(1.0), 3.0 * 86_400.0 + 6000.0);
+    assert_eq!(pace.rhythm(3.0 * 86_400.0 + 6000.0).now.len(), 0);
+    // From the next day on it is paced as before, and what comes is remembered.
+    pace.turn(4.0 * 86_400.0);
+    assert!((pace.spent_by(4.0 * 86_400.0 + 5400.0) - spent).abs() < 1.0);
+    pace.offered(&saving(1.0), 4.0 * 86_400.0);
+    assert_eq!(pace.rhythm(4.0 * 86_400.0).now.len(), 1);
+}
+
+#[test]
+fn who_is_not_told_what_comes_forgets_nothing_over_a_restart() {
+    let (mut before, now) = second_day();
+    before.offered(&saving(1.0), now);
+    let kept = before.rhythm(now);
+    let budget = WriteBudget { bytes: 4096.0 * 1e6, period_seconds: 86_400.0 };
+    let mut pace = Pace::new(budget, 4096, f64::INFINITY, 50.0);
+    pace.resume(4.3e5, 5400.0, false, Some(&kept));
+    let again = pace.rhythm(50.0);
+    assert_eq!((&again.before, again.now.len(), again.partial), (&kept.before, 0, true));
+}
