@@ -5,7 +5,7 @@
 //! decision predicts that it writes; what nobody wanted to all alike, so that nobody who begins to write has nothing.
 
 use super::budget::{BudgetRhythm, Pace, WriteBudget};
-use super::{ControlLoop, Gate, Position};
+use super::{ControlLoop, Gate, Position, least_load_seconds};
 
 /// How often limits are told to each tenant.
 pub const GRANT_SECONDS: f64 = 0.5;
@@ -115,17 +115,17 @@ impl ControlLoop {
         self
     }
 
-    /// What the SSD may be written from now on. What was written in a period of the same length counts on.
+    /// What the SSD may be written from now on. What was written in a period of the same length counts on; another one begins now, and is not spent as fast as that of a cold cache.
     pub fn set_budget(&mut self, budget: Option<WriteBudget>, now: f64) {
         if self.config.budget == budget {
             return;
         }
         self.config.budget = budget;
-        let block_bytes = self.config.block_bytes;
+        let (block_bytes, unit) = (self.config.block_bytes, least_load_seconds(&self.config, &self.profile));
         self.pace = budget.map(|budget| match &self.pace {
             Some(pace) => pace.changed(budget, block_bytes, now),
             // The cache is not cold, nor has the load just begun.
-            None => Pace::new(budget, block_bytes, f64::INFINITY, now),
+            None => Pace::new(budget, block_bytes, unit, now).of_warm_cache(),
         });
         self.heard = Heard::default();
         self.unpriced = true;

@@ -42,7 +42,7 @@ const AHEAD: f64 = 0.05;
 /// bring nothing: so the budget is spent early rather than late, ever more slowly. A steady load then writes twice the mean at the begin of the period.
 const EARLY: f64 = 2.0;
 
-/// The same in the first period. The cache is empty then, and the sooner a block is in it, the longer it serves.
+/// The same in the first period, but that of a budget set while guests are served. The cache is empty then, and the sooner a block is in it, the longer it serves.
 const EARLY_COLD: f64 = 4.0;
 
 /// In the first period nothing tells how long a load lasts but that it lasted until now ([`Load::age`]): it is taken to last so many times as long, and what is left may be spent by then.
@@ -135,8 +135,13 @@ impl Pace {
             same.rhythm.plan(same.blocks);
             same
         } else {
-            Self { early: EARLY, ..new }
+            new.of_warm_cache()
         }
+    }
+
+    /// The period that begins is not the first of a cold cache: nothing has to be filled.
+    pub(super) fn of_warm_cache(self) -> Self {
+        Self { early: EARLY, ..self }
     }
 
     /// It may be over at any time: no more is written by then than the even share.

@@ -97,6 +97,23 @@ fn without_a_budget_nothing_is_granted_or_limited() {
 }
 
 #[test]
+fn a_budget_that_is_set_while_guests_are_served_finds_no_cold_cache() {
+    // A twentieth at once, and up to twice as fast as evenly: four times from the start.
+    let room = |control: &ControlLoop, now: f64| control.blocks_to_write(now);
+    for allocator in ["larder", "eci"] {
+        let mut control = control(allocator, 1, None);
+        for (period, now) in [(100.0, 7.0), (200.0, 7.0)] {
+            control.set_budget(blocks(1000, period), now);
+            let view = control.budget_view(now).expect("there is one");
+            assert_eq!((view.first, view.room_bytes), (false, (50 * BLOCK) as f64), "{allocator}");
+            let later = now + period / 10.0;
+            assert_eq!(room(&control, later), 250, "{allocator}: {period}");
+        }
+    }
+    assert_eq!(room(&control("eci", 1, blocks(1000, 100.0)), 10.0), 450);
+}
+
+#[test]
 fn another_budget_does_not_begin_anew() {
     let mut control = control("larder", 1, blocks(1000, 100.0));
     control.grant(0.0, &[(0, Spent::default())], 0);
