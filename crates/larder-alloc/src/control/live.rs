@@ -137,7 +137,7 @@ impl ControlLoop {
         Ok(quotas)
     }
 
-    /// Observe what the allocator needs to know of these tenants; where that is something else than before, all begin anew.
+    /// Observe what the allocator needs to know of these tenants; where that is something else than before, counts of all begin anew.
     pub(super) fn observe_what_is_needed(&mut self, now: f64) {
         let needs = needs(&*self.allocator, &self.config, &self.tenants);
         if needs == self.needs {
@@ -145,8 +145,7 @@ impl ControlLoop {
         }
         self.needs = needs;
         for (at, observer) in (0..).zip(&mut self.observers) {
-            *observer = Observer::new(&self.config, &self.needs, at);
-            observer.restart(now);
+            observer.redesign(&self.config, &self.needs, at, now);
         }
     }
 }

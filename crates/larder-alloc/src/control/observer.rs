@@ -136,6 +136,14 @@ impl Observer {
         (self.since_look, self.looked, self.decided_by) = (0, now, None);
     }
 
+    /// Something else is to be observed of the same tenant: what was counted does not count any more, for it was another count. What requests take was measured as before, and the rate is known.
+    pub(super) fn redesign(&mut self, config: &ControlConfig, needs: &Needs, tenant: u64, now: f64) {
+        self.design = Design::new(config, needs, tenant);
+        (self.scopes, self.gathered) = (None, Vec::new());
+        self.fade(1.0, 0.0);
+        (self.began, self.before, self.decided) = (now, 0.0, now);
+    }
+
     /// True if the tenant has done far more since the last look than what was decided by.
     pub(super) fn has_changed(&self, now: f64) -> bool {
         let most = self.decided_by.map(|rate| rate * CHANGED * (now - self.looked));

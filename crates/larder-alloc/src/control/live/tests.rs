@@ -65,3 +65,61 @@ fn another_epoch_or_allocator_forgets_no_rhythm_of_the_budget() {
         assert_eq!(control.budget_rhythm(20.0), Some(known), "{allocator}");
     }
 }
+
+/// A tenant that reads this many blocks twice, which takes so long each time, and as many of them hits.
+fn read(control: &mut ControlLoop, tenant: usize, blocks: u64, seconds: f64) {
+    for by in [ServedBy::ReadMiss, ServedBy::ReadHit] {
+        for block in 0..blocks {
+            control.observe(tenant, Op::Read, block..block + 1);
+            control.served(tenant, by, seconds);
+        }
+    }
+    control.analyze(tenant);
+}
+
+fn found(control: &ControlLoop, tenant: usize) -> &Findings {
+    control.positions()[tenant].findings.as_ref().expect("it is there")
+}
+
+#[test]
+fn what_requests_take_is_known_though_something_else_is_observed() {
+    type Change = fn(&mut ControlLoop);
+    let budget = |control: &mut ControlLoop| {
+        control.set_budget(Some(WriteBudget { bytes: 1e9, period_seconds: 86_400.0 }), 130.0);
+    };
+    let changes: [Change; 2] = [budget, |control| control.change(1, read_only("b"), 130.0)];
+    for change in changes {
+        let mut control = control("larder", None, vec![auto("a"), auto("b")]);
+        // In an epoch that is over, and in the one that is under way.
+        read(&mut control, 0, 300, 1.0);
+        control.decide(100.0, &[]).expect("decides");
+        read(&mut control, 0, 200, 4.0);
+        let needs = control.needs().clone();
+        change(&mut control);
+        assert_ne!(control.needs(), &needs);
+        (0..70).for_each(|_| _ = control.observe(0, Op::Read, 0..1));
+        control.decide(150.0, &[]).expect("decides");
+        let found = found(&control, 0);
+        // 200 reads of 300 count still, and 200 of four seconds: two and a half.
+        for taken in [found.latencies.read_miss, found.latencies.read_hit] {
+            assert!((taken - 2.5).abs() < 1e-9, "{:?}", found.latencies);
+        }
+        // What is counted is counted anew.
+        assert_eq!(
+            (found.seconds, found.measured_seconds, found.measured),
+            (20.0, 20.0, Measured::default())
+        );
+        assert_eq!(found.epoch.accesses, 70);
+        assert!(found.curves.len() > 2, "{}", found.curves.len());
+    }
+}
+
+#[test]
+fn a_rate_that_was_decided_by_is_known_though_something_else_is_observed() {
+    let mut control = control("larder", None, vec![auto("a"), auto("b")]);
+    read(&mut control, 0, 500, 1.0);
+    control.decide(100.0, &[]).expect("decides");
+    control.change(1, read_only("b"), 101.0);
+    read(&mut control, 0, 500, 1.0);
+    assert_eq!(control.changed(106.25), [0], "ten requests a second, and then more than a hundred");
+}
