@@ -179,7 +179,7 @@ impl ControlLoop {
         profile: Profile,
         tenants: Vec<ControlTenant>,
     ) -> Self {
-        let needs = needs(&*allocator, &config, &tenants);
+        let needs = needs(&*allocator, &config, tenants.iter());
         let observers = (0..).zip(&tenants).map(|(at, _)| Observer::new(&config, &needs, at)).collect();
         let nothing =
             Decision { quota_blocks: 0, mode: profile.mode, predicted: None, reason: String::new() };
@@ -218,11 +218,13 @@ impl ControlLoop {
     }
 
     /// Tenants have come at `now`. Until the next decision each has its configured quota, or else an equal part of what is divided of the cache, for which those that were there
-    /// before give up blocks in proportion to what they have. The allocator is not asked.
+    /// before give up blocks in proportion to what they have. The allocator is not asked. What was observed for tenants that are [removed](Self::remove) alone is not any more.
     ///
     /// # Errors
     /// When the configured quotas exceed the cache.
     pub fn arrive(&mut self, tenants: &[usize], now: f64) -> Result<&[Position], AllocError> {
+        // Not when somebody is removed: in the same moment somebody else may come for whom as much is needed.
+        self.observe_what_is_needed(now);
         for &tenant in tenants {
             let Some(position) = self.positions.get_mut(tenant) else { continue };
             position.present = true;
@@ -637,10 +639,14 @@ impl ControlLoop {
 }
 
 /// What has to be observed of these tenants.
-fn needs(allocator: &dyn Allocator, config: &ControlConfig, tenants: &[ControlTenant]) -> Needs {
+fn needs<'t>(
+    allocator: &dyn Allocator,
+    config: &ControlConfig,
+    mut tenants: impl Iterator<Item = &'t ControlTenant>,
+) -> Needs {
     let fixed =
         |tenant: &ControlTenant| tenant.write_policy == ConfiguredPolicy::Fixed(WritePolicy::ReadOnly);
-    allocator.needs(config.budget.is_some() || !config.write_back || tenants.iter().any(fixed))
+    allocator.needs(config.budget.is_some() || !config.write_back || tenants.any(fixed))
 }
 
 /// Seconds that a load is taken to have lasted at least: for ever where nothing has a price, for all that comes would be written while a load has just begun.

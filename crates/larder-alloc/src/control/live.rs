@@ -30,14 +30,18 @@ impl ControlLoop {
         at
     }
 
-    /// A tenant is gone for good: nothing of it is remembered.
-    pub fn remove(&mut self, tenant: usize) {
+    /// A tenant is gone for good: nothing of it is remembered. What was observed for it alone is until the next [arrival](Self::arrive), be it of nobody.
+    pub fn remove(&mut self, tenant: usize, now: f64) {
         if tenant >= self.tenants.len() || self.removed.contains(&tenant) {
             return;
         }
         self.leave(tenant);
         self.heard.forget(tenant);
         self.observers[tenant] = Observer::new(&self.config, &self.needs, tenant as u64);
+        self.parts[tenant] = Part::default();
+        if let Some(gate) = &mut self.gate {
+            gate.restart(tenant, now);
+        }
         self.removed.push(tenant);
     }
 
@@ -139,7 +143,8 @@ impl ControlLoop {
 
     /// Observe what the allocator needs to know of these tenants; where that is something else than before, counts of all begin anew.
     pub(super) fn observe_what_is_needed(&mut self, now: f64) {
-        let needs = needs(&*self.allocator, &self.config, &self.tenants);
+        let known = self.tenants.iter().enumerate().filter(|(at, _)| !self.removed.contains(at));
+        let needs = needs(&*self.allocator, &self.config, known.map(|(_, tenant)| tenant));
         if needs == self.needs {
             return;
         }

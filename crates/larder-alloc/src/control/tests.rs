@@ -405,8 +405,8 @@ fn tenants_come_for_the_first_time_and_go_for_good() {
     control.arrive(&[b], 10.0).expect("fits");
     assert_eq!(quotas(&control), [500, 500]);
     read_twice(&mut control, b, 30);
-    control.remove(b);
-    control.remove(b);
+    control.remove(b, 20.0);
+    control.remove(b, 20.0);
     let c = control.add(tenant("c"), 20.0);
     assert_eq!((b, c, control.tenants().len()), (1, 1, 2));
     control.arrive(&[c], 20.0).expect("fits");

@@ -49,7 +49,7 @@ impl EpochLoop {
         let others = tenants.len() != self.tenants.len() || places.contains(&None);
         for (at, seat) in self.seats.iter().enumerate() {
             if !places.contains(&Some(at)) {
-                self.control.remove(seat.at);
+                self.control.remove(seat.at, now);
                 self.offers.remove(&seat.at);
                 self.shaped.remove(&seat.at);
                 self.decisions.forget(&self.tenants[at].name);

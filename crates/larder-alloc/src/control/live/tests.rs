@@ -123,3 +123,41 @@ fn a_rate_that_was_decided_by_is_known_though_something_else_is_observed() {
     read(&mut control, 0, 500, 1.0);
     assert_eq!(control.changed(106.25), [0], "ten requests a second, and then more than a hundred");
 }
+
+#[test]
+fn for_who_is_gone_for_good_nothing_is_observed() {
+    let mut control = control("larder", None, vec![auto("a"), read_only("b")]);
+    let with = control.needs().clone();
+    read(&mut control, 0, 100, 1.0);
+    // Somebody else comes in the same moment for whom as much is needed: nothing that was counted is lost.
+    control.remove(1, 10.0);
+    let c = control.add(read_only("c"), 10.0);
+    control.arrive(&[c], 10.0).expect("fits");
+    assert_eq!((c, control.needs()), (1, &with));
+    control.decide(50.0, &[]).expect("decides");
+    assert_eq!(found(&control, 0).epoch.accesses, 200);
+    control.remove(c, 60.0);
+    control.arrive(&[], 60.0).expect("fits");
+    let without = control.needs().clone();
+    assert!(without.curves.len() < with.curves.len() && without.bank.len() < with.bank.len());
+    control.add(auto("d"), 70.0);
+    assert_eq!(control.needs(), &without);
+}
+
+#[test]
+fn of_who_is_gone_for_good_nothing_is_priced() {
+    let mut control = control("larder", None, vec![auto("a"), auto("b")]);
+    let blank = control.memory_bytes();
+    let kind = Kind::of(false, 1, false, 0, false);
+    for at in 0..5000 {
+        control.asked(1, kind, at..at + 1, 1.0);
+        let blocks = Offer { offered: 1, ..Offer::default() };
+        control.offered(1, kind, ServedBy::ReadMiss, blocks, 1e-3);
+    }
+    control.decide(100.0, &[CacheUse { resident_blocks: 1000, ..CacheUse::default() }]).expect("decides");
+    let worked = control.memory_bytes();
+    assert!(worked > blank && control.terms(1) != Some(&Terms::default()));
+    control.remove(1, 110.0);
+    assert_eq!(control.terms(1), Some(&Terms::default()));
+    assert!(control.memory_bytes() < worked, "{} of {worked} bytes", control.memory_bytes());
+}
