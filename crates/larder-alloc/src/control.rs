@@ -29,6 +29,7 @@ mod dry_run;
 mod gate;
 mod live;
 mod observer;
+mod room;
 mod rounds;
 
 pub use allowance::{BudgetPeriod, BudgetView, GRANT_ALL_SECONDS, GRANT_SECONDS, Limit, Spent};
@@ -218,7 +219,7 @@ impl ControlLoop {
     }
 
     /// Tenants have come at `now`. Until the next decision each has its configured quota, or else an equal part of what is divided of the cache, for which those that were there
-    /// before give up blocks in proportion to what they have. The allocator is not asked. What was observed for tenants that are [removed](Self::remove) alone is not any more.
+    /// before give up blocks in proportion to what they have, but not their least. Where quotas are fixed they are what is configured. The allocator is not asked. What was observed for tenants that are [removed](Self::remove) alone is not any more.
     ///
     /// # Errors
     /// When the configured quotas exceed the cache.
@@ -248,14 +249,16 @@ impl ControlLoop {
         // Those who were there before are asked to make room in proportion to what they have: a newcomer's part is what it would be of an equal division.
         let equal = Static.allocate(&inputs, &constraints)?;
         let names: Vec<_> = there.iter().map(|&at| tenants.contains(&at)).collect();
-        let quotas = make_room(&inputs, &equal, &names, cache_blocks);
+        let quotas = match self.profile.fixed_quotas {
+            true => equal.iter().map(|decision| decision.quota_blocks).collect(),
+            false => room::make(&inputs, &equal, &names, cache_blocks),
+        };
         for ((&at, quota), equal) in there.iter().zip(quotas).zip(equal) {
             let decision = &mut self.positions[at].decision;
-            // No quota exceeds the cache.
-            decision.quota_blocks = quota as u32;
-            if tenants.contains(&at) {
+            if tenants.contains(&at) || self.profile.fixed_quotas && decision.quota_blocks != quota {
                 decision.reason = equal.reason;
             }
+            decision.quota_blocks = quota;
         }
         Ok(&self.positions)
     }
@@ -694,31 +697,6 @@ fn inputs<'a>(
     };
     let there = tenants.iter().zip(positions).enumerate().filter(|(_, (_, position))| position.present);
     there.map(input).unzip()
-}
-
-/// Quotas in which the newcomers have what an equal division gives them, and the others what is left in proportion to what they have.
-///
-/// Who was promised something keeps what it has, but for the newcomers' least, until more is known of them.
-fn make_room(inputs: &[Tenant<'_>], equal: &[Decision], new: &[bool], cache: u32) -> Vec<u64> {
-    let quotas =
-        |of: &dyn Fn(usize) -> Option<u32>| (0..inputs.len()).filter_map(of).map(u64::from).sum::<u64>();
-    let promised = |at: usize| !new[at] && inputs[at].goals.reservation.is_some();
-    let wanted = quotas(&|at| new[at].then_some(equal[at].quota_blocks));
-    let least = quotas(&|at| new[at].then_some(equal[at].quota_blocks.min(inputs[at].min_blocks)));
-    let kept = quotas(&|at| promised(at).then_some(inputs[at].quota_blocks));
-    let held = quotas(&|at| (!new[at] && !promised(at)).then_some(inputs[at].quota_blocks));
-    let cache = u64::from(cache);
-    let of_new = wanted.min(cache.saturating_sub(kept).max(least));
-    let of_promised = kept.min(cache.saturating_sub(of_new));
-    let of_others = held.min(cache.saturating_sub(of_new + of_promised));
-    let part =
-        |blocks: u32, of: u64, all: u64| if all > of { u64::from(blocks) * of / all } else { blocks.into() };
-    let quota = |at: usize| match (new[at], promised(at)) {
-        (true, _) => part(equal[at].quota_blocks, of_new, wanted),
-        (_, true) => part(inputs[at].quota_blocks, of_promised, kept),
-        _ => part(inputs[at].quota_blocks, of_others, held),
-    };
-    (0..inputs.len()).map(quota).collect()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use proptest::test_runner::{Config, TestRunner};
 use crate::*;
 use world::{Doing, Host, Member, World, worlds};
 
+mod arrivals;
 mod world;
 
 /// Worlds that each allocator is tried in.

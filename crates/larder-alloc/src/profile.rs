@@ -63,11 +63,13 @@ pub struct Profile {
     /// A new tenant is decided about after parts of an epoch already: a sixteenth, an eighth, a quarter, a half.
     pub learns_quickly: bool,
     /// From so many bytes of a tenant's sequential stream of reads on, what the stream reads does not enter the cache; what is resident is hit all the same.
-    /// None, as with all allocators so far: streams enter like other reads.
+    /// None, as with all allocators but `larder`: streams enter like other reads.
     pub bypass_sequential_bytes: Option<u64>,
     /// What is worth its place in the cache enters, and where SSD writes are limited what saves most for each block written; the allocator is told of no limit. Otherwise
     /// whatever comes enters, as long as the limit allows, which the allocator has to heed.
     pub prices_writes: bool,
+    /// Quotas are what is configured, whatever was found: they hold as soon as a tenant comes.
+    pub fixed_quotas: bool,
     /// Reservations and shares are looked at ([`crate::Goals`]).
     pub keeps_promises: bool,
 }
@@ -86,6 +88,7 @@ impl Default for Profile {
             learns_quickly: false,
             bypass_sequential_bytes: None,
             prices_writes: false,
+            fixed_quotas: false,
             keeps_promises: false,
         }
     }

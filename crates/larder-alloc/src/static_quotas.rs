@@ -26,7 +26,7 @@ impl Allocator for Static {
     }
 
     fn profile(&self) -> Profile {
-        Profile::default()
+        Profile { fixed_quotas: true, ..Profile::default() }
     }
 
     fn allocate(

@@ -14,7 +14,7 @@ use larder_alloc::control::{
 };
 use larder_alloc::{
     AllocError, Allocator, CacheUse, ConfiguredPolicy, Decision, Goals, Latencies, Layout, Measured,
-    Objective, Profile, Static, Timed,
+    Objective, Profile, Timed,
 };
 use larder_engine::{Sharing, Watermarks};
 use larder_locality::{Op, Sampling, block_keys, blocks_of};
@@ -573,7 +573,7 @@ impl EpochLoop {
     }
 
     fn has_fixed_quotas(&self) -> bool {
-        self.control.allocator() == Static::NAME
+        self.control.profile().fixed_quotas
     }
 
     fn quotas(&self) -> Vec<u32> {

@@ -60,7 +60,7 @@ fn a_newcomer_has_an_equal_part_and_the_others_make_room() {
 
 #[test]
 fn who_was_promised_something_gives_a_newcomer_its_least_at_first() {
-    let allocator = crate::by_name("static").expect("known");
+    let allocator = crate::by_name("larder").expect("known");
     let profile = allocator.profile();
     let goals = Goals { reservation: Some(crate::Reservation::Latency(1e-3)), ..Goals::default() };
     let promised = ControlTenant { goals, ..tenant("promised") };
@@ -70,7 +70,37 @@ fn who_was_promised_something_gives_a_newcomer_its_least_at_first() {
     control.arrive(&[1], 10.0).expect("fits");
     assert_eq!(quotas(&control), [990, 10, 0, 0]);
     control.arrive(&[2, 3], 20.0).expect("fits");
-    assert_eq!(quotas(&control), [980, 0, 10, 10]);
+    assert_eq!(quotas(&control), [970, 10, 10, 10]);
+}
+
+#[test]
+fn nobody_falls_below_its_least_for_a_newcomer() {
+    let mut control = control("eci", &["a", "b", "c"]);
+    control.arrive(&[0, 1], 0.0).expect("fits");
+    read_twice(&mut control, 0, 2000);
+    control.decide(100.0, &[]).expect("decided");
+    assert_eq!(quotas(&control), [990, 10, 0]);
+    control.arrive(&[2], 110.0).expect("fits");
+    assert_eq!(quotas(&control), [657, 10, 333]);
+}
+
+#[test]
+fn fixed_quotas_are_what_is_configured_whoever_comes() {
+    let allocator = crate::by_name("static").expect("known");
+    let profile = allocator.profile();
+    let fixed = ControlTenant { quota_blocks: Some(500), ..tenant("fixed") };
+    let tenants = vec![fixed, tenant("free"), tenant("late")];
+    let mut control = ControlLoop::new(config(100.0), allocator, profile, tenants);
+    control.arrive(&[0, 1], 0.0).expect("fits");
+    assert_eq!(quotas(&control), [500, 500, 0]);
+    control.arrive(&[2], 10.0).expect("fits");
+    assert_eq!(quotas(&control), [500, 250, 250]);
+    let reason = &control.positions()[1].decision.reason;
+    assert!(reason.starts_with("250 blocks: an equal share of the 500"), "{reason}");
+    let before = control.positions().to_vec();
+    let decided = control.decide(100.0, &[]).expect("decided");
+    let quotas = |of: &[Position]| of.iter().map(|it| it.decision.quota_blocks).collect::<Vec<_>>();
+    assert_eq!(quotas(decided), quotas(&before), "the decision is the same");
 }
 
 #[test]
