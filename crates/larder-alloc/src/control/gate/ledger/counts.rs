@@ -4,6 +4,9 @@ use larder_policy::doors::{KINDS, Kind};
 
 use super::lives::{AGES, Age};
 
+/// Less than this of a count is none: what fades on and on would end in numbers so small that they fade no more, and a mean of two such is anything.
+const LEAST: f64 = 1e-9;
+
 /// Counts of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Count {
@@ -33,10 +36,17 @@ impl Count {
     /// What became of what was offered weighs this much from now on, and lives `lives`.
     pub(super) fn fade(&mut self, factor: f64, lives: f64) {
         let Self { taken, resident, requests, blocks, .. } = self;
-        [taken, resident, requests, blocks].into_iter().for_each(|one| *one *= factor);
+        [taken, resident, requests, blocks].into_iter().for_each(|one| fade(one, factor));
         for Age { lived, ended, saved, rewritten } in &mut self.lives {
-            [lived, ended, saved, rewritten].into_iter().for_each(|one| *one *= lives);
+            [lived, ended, saved, rewritten].into_iter().for_each(|one| fade(one, lives));
         }
+    }
+}
+
+fn fade(count: &mut f64, factor: f64) {
+    *count *= factor;
+    if count.abs() < LEAST {
+        *count = 0.0;
     }
 }
 
@@ -105,5 +115,23 @@ mod tests {
         assert_eq!(Kind::all().filter(|&kind| counts.get(kind).is_some()).count(), kinds.len());
         counts.iter_mut().for_each(|count| count.fade(0.5, 1.0));
         assert_eq!(found(&counts, kinds[0]), Some(((kinds.len() - 1) as f64, 0.5)));
+    }
+
+    #[test]
+    fn what_fades_for_long_is_gone() {
+        let age = Age { lived: 100.0, ended: 3.0, saved: 2e-3, rewritten: 1.0 };
+        let (requests, blocks, taken, resident) = (10.0, 640.0, 600.0, 300.0);
+        let mut count = Count { requests, blocks, taken, resident, lives: [age; AGES], ..Count::default() };
+        // As long as there is something its mean is what it was.
+        for _ in 0..330 {
+            count.fade(15.0 / 16.0, 127.0 / 128.0);
+        }
+        assert!((count.blocks / count.requests - 64.0).abs() < 1e-9 && count.taken / count.resident < 2.001);
+        (0..5000).for_each(|_| count.fade(15.0 / 16.0, 127.0 / 128.0));
+        let Count { requests, blocks, taken, resident, .. } = count;
+        assert_eq!([requests, blocks, taken, resident], [0.0; 4]);
+        for Age { lived, ended, saved, rewritten } in count.lives {
+            assert_eq!([lived, ended, saved, rewritten], [0.0; 4]);
+        }
     }
 }
