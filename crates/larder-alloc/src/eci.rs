@@ -47,11 +47,11 @@ impl Allocator for Eci {
         Self::NAME
     }
 
-    /// Blocks of 8 KiB, 10 minutes, and write-back at the start (section 6.3).
     fn fork(&self) -> Box<dyn Allocator + Send> {
         Box::new(*self)
     }
 
+    /// Blocks of 8 KiB, 10 minutes, and write-back at the start (section 6.3).
     fn profile(&self) -> Profile {
         Profile { block_bytes: 8192, epoch_seconds: 600.0, ..Profile::default() }
     }

@@ -81,12 +81,12 @@ impl Allocator for Scave {
         Self::NAME
     }
 
-    /// A CLOCK for each tenant (section IV-B) over a pool that a cleaner keeps between 1 and 5 % free (V-B), write-through
-    /// without write allocation (V-C), in blocks of 4 KiB, decided about every second.
     fn fork(&self) -> Box<dyn Allocator + Send> {
         Box::new(self.clone())
     }
 
+    /// A CLOCK for each tenant (section IV-B) over a pool that a cleaner keeps between 1 and 5 % free (V-B), write-through
+    /// without write allocation (V-C), in blocks of 4 KiB, decided about every second.
     fn profile(&self) -> Profile {
         let clock = PolicySpec::Clock { bits: COUNTER_BITS };
         let caching =

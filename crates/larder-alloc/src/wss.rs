@@ -43,11 +43,11 @@ impl Allocator for Wss {
         Self::NAME
     }
 
-    /// LRU (section 3.3.1) under write-back, in blocks of 4 KiB.
     fn fork(&self) -> Box<dyn Allocator + Send> {
         Box::new(*self)
     }
 
+    /// LRU (section 3.3.1) under write-back, in blocks of 4 KiB.
     fn profile(&self) -> Profile {
         Profile { epoch_seconds: Self::EPOCH_SECONDS, ..Profile::default() }
     }

@@ -347,7 +347,7 @@ impl Gate {
         all
     }
 
-    /// Time has gone by in which nobody asked for anything: prices stay.
+    /// Time has gone by in which too little was asked for to find prices anew: they stay.
     pub(super) fn wait(&mut self, now: f64, period: f64, fade: f64, writes: &[Option<WritePolicy>]) {
         self.count_until(now, period, writes);
         self.there(writes).for_each(|ledger| ledger.fade(fade));
