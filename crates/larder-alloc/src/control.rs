@@ -513,7 +513,7 @@ impl ControlLoop {
         self.observers.iter_mut().for_each(|observer| observer.looked(now));
     }
 
-    /// Decide for all tenants that are there. `usages` tells by tenant how it uses its cache.
+    /// Decide for all tenants that are there. `usages` tells by tenant how it uses its cache; those that it does not reach hold what they did at the last decision.
     ///
     /// # Errors
     /// When the allocator cannot decide; then every tenant keeps what it has, and the epoch counts all the same.
@@ -527,7 +527,10 @@ impl ControlLoop {
         if let Some(pace) = &mut self.pace {
             pace.turn(now);
         }
-        let found: Vec<_> = (0..self.tenants.len()).map(|at| self.find(at, now, usages, whole)).collect();
+        // Of whom nothing is told now, what was told last: its blocks are not free.
+        let known = (usages.len()..self.tenants.len()).map(|at| self.last_usage(at));
+        let usages: Vec<CacheUse> = usages.iter().copied().chain(known).collect();
+        let found: Vec<_> = (0..self.tenants.len()).map(|at| self.find(at, now, &usages, whole)).collect();
         if let Some(gate) = &mut self.gate {
             let idle = self.observers.iter().enumerate().filter(|(_, observer)| observer.is_forgotten());
             idle.for_each(|(at, _)| gate.forget(at, self.pace.is_some(), now));
@@ -609,6 +612,11 @@ impl ControlLoop {
     pub fn memory_bytes(&self) -> usize {
         self.observers.iter().map(Observer::memory_bytes).sum::<usize>()
             + self.gate.as_ref().map_or(0, Gate::memory_bytes)
+    }
+
+    /// What a tenant held at the last decision.
+    fn last_usage(&self, at: usize) -> CacheUse {
+        self.positions[at].findings.as_ref().map(|found| found.usage.held()).unwrap_or_default()
     }
 
     fn find(&mut self, at: usize, now: f64, usages: &[CacheUse], whole: bool) -> Option<Findings> {

@@ -141,6 +141,13 @@ pub struct CacheUse {
     pub missed_blocks: u64,
 }
 
+impl CacheUse {
+    /// What is known of it where nothing newer is told: what the tenant holds. The window is over.
+    pub fn held(&self) -> Self {
+        Self { resident_blocks: self.resident_blocks, ..Self::default() }
+    }
+}
+
 /// What was found about one tenant in an epoch. Where the allocator's method has a memory ([`crate::Profile::memory`]), `epoch`, `curves` and `bank` still
 /// count a part of the epochs before, and `seconds` has the same part of theirs.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -378,8 +378,7 @@ impl EpochLoop {
 
     /// What is due without a decision: by what `reports` say that tenants hold, if there are any. Those that have [`changed`](Self::changed) are measured anew from these reports on.
     pub fn look(&mut self, now: f64, changed: &[usize], reports: &[Option<Report>]) {
-        let held = reports.iter().flatten().map(|report| u64::from(report.usage.resident_blocks)).sum();
-        let held = Some(held).filter(|_| !reports.is_empty());
+        let held = Some(self.held_blocks(reports)).filter(|_| !reports.is_empty());
         if changed.is_empty() {
             self.control.look(now, changed, held);
         } else {
@@ -389,6 +388,16 @@ impl EpochLoop {
             let (written, measured) = (self.written_since(), self.requests_since(&measured));
             self.log.renewed(now, &self.tenants, &self.standings, &measured, &renewed, written);
         }
+    }
+
+    /// What tenants hold in all: of those of whom there is no report, what they held by the last one.
+    fn held_blocks(&mut self, reports: &[Option<Report>]) -> u64 {
+        for (seat, report) in self.seats.iter_mut().zip(reports) {
+            if let Some(report) = report {
+                seat.report.usage = report.usage;
+            }
+        }
+        self.seats.iter().map(|seat| u64::from(seat.report.usage.resident_blocks)).sum()
     }
 
     /// What was written to the SSD since the last time.
@@ -436,7 +445,11 @@ impl EpochLoop {
         let mut usages = vec![CacheUse::default(); self.control.tenants().len()];
         let measured = self.absorb(reports);
         for (at, seat) in self.seats.iter_mut().enumerate() {
-            let Some(Some(report)) = reports.get(at) else { continue };
+            let Some(Some(report)) = reports.get(at) else {
+                // Its blocks are not free. What it did counts when that is told.
+                usages[seat.at] = seat.report.usage.held();
+                continue;
+            };
             let before = std::mem::replace(&mut seat.at_decision, *report);
             let since = report.measured.since(&before.measured);
             usages[seat.at] = report.usage;

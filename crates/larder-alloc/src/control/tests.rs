@@ -301,6 +301,25 @@ fn a_tenant_that_does_far_more_is_taken_for_a_newcomer() {
 }
 
 #[test]
+fn a_tenant_of_whom_nothing_is_told_holds_what_it_did() {
+    let mut control = control("larder", &["a", "b"]);
+    control.arrive(&[0, 1], 0.0).expect("fits");
+    let usage = |resident_blocks| CacheUse { resident_blocks, effective: Some(0.5), missed_blocks: 7 };
+    let found =
+        |control: &ControlLoop| [0, 1].map(|at| control.positions()[at].findings.as_ref().map(|it| it.usage));
+    control.decide(100.0, &[usage(300), usage(500)]).expect("decided");
+    for now in [150.0, 200.0] {
+        control.decide(now, &[usage(310)]).expect("decided");
+        assert_eq!(found(&control), [Some(usage(310)), Some(usage(500).held())], "{now}");
+    }
+    // Who has come again holds nothing.
+    control.leave(1);
+    control.arrive(&[1], 210.0).expect("fits");
+    control.decide(220.0, &[usage(310)]).expect("decided");
+    assert_eq!(found(&control)[1], Some(CacheUse::default()));
+}
+
+#[test]
 fn a_decision_is_a_look_and_the_look_that_is_due_with_it_is_left_to_it() {
     let allocator = crate::by_name("larder").expect("known");
     let profile = Profile { epoch_seconds: 32.0, ..allocator.profile() };

@@ -326,6 +326,32 @@ fn what_reactors_report_is_held_against_what_was_decided() {
 }
 
 #[test]
+fn who_is_not_reported_of_holds_what_it_did() {
+    let mut epochs = eci(1000, &[None, None]);
+    let report = |resident_blocks, missed_blocks| {
+        let usage = CacheUse { resident_blocks, effective: Some(0.5), missed_blocks };
+        Some(Report { usage, ..Report::default() })
+    };
+    let found = |epochs: &EpochLoop, at: usize| {
+        let found = epochs.control.positions()[at].findings.as_ref();
+        found.map(|found| (found.usage.resident_blocks, found.usage.missed_blocks)).expect("it is there")
+    };
+    // A new tenant holds nothing.
+    epochs.decide(100.0, 0.0, &[report(300, 50), None]).expect("decides");
+    assert_eq!([0, 1].map(|at| found(&epochs, at)), [(300, 50), (0, 0)]);
+    epochs.decide(200.0, 0.0, &[None, report(70, 5)]).expect("decides");
+    assert_eq!([0, 1].map(|at| found(&epochs, at)), [(300, 0), (70, 5)]);
+    // Looks know it as well.
+    assert_eq!(epochs.held_blocks(&[report(310, 80), None]), 380);
+    assert_eq!(epochs.held_blocks(&[None, report(60, 5)]), 370);
+    epochs.decide(300.0, 0.0, &[None, None]).expect("decides");
+    assert_eq!([0, 1].map(|at| found(&epochs, at)), [(310, 0), (60, 0)]);
+    // What was missed meanwhile is told then.
+    epochs.decide(400.0, 0.0, &[report(320, 90), report(60, 9)]).expect("decides");
+    assert_eq!([0, 1].map(|at| found(&epochs, at)), [(320, 40), (60, 4)]);
+}
+
+#[test]
 fn a_tenant_whose_rate_changes_is_measured_anew_from_then_on() {
     let allocator = larder_alloc::by_name("larder").expect("known");
     let mut epochs = EpochLoop::new(config(1000), allocator, vec![tenant("a", None)]).expect("fits");
