@@ -226,6 +226,10 @@ impl ControlLoop {
     pub fn arrive(&mut self, tenants: &[usize], now: f64) -> Result<&[Position], AllocError> {
         // Not when somebody is removed: in the same moment somebody else may come for whom as much is needed.
         self.observe_what_is_needed(now);
+        if tenants.is_empty() {
+            // What is wanted of those who are there is heeded by the next decision, which is due when it is.
+            return Ok(&self.positions);
+        }
         for &tenant in tenants {
             let Some(position) = self.positions.get_mut(tenant) else { continue };
             position.present = true;

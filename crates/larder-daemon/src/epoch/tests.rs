@@ -352,6 +352,20 @@ fn who_is_not_reported_of_holds_what_it_did() {
 }
 
 #[test]
+fn what_else_is_wanted_of_a_tenant_is_heeded_by_the_next_decision() {
+    let allocator = larder_alloc::by_name("larder").expect("known");
+    let mut epochs = EpochLoop::new(config(100), allocator, vec![tenant("t0", None)]).expect("fits");
+    epochs.decide(100.0, 0.0, &[None]).expect("decides");
+    let heavy =
+        |name: &str| LoopTenant { goals: Goals { weight: 3.0, ..Goals::default() }, ..tenant(name, None) };
+    epochs.set_tenants(vec![heavy("t0")], 120.0).expect("fits");
+    assert_eq!(epochs.control.tenants()[0].goals.weight, 3.0);
+    assert!(!epochs.must_decide(199.0) && epochs.must_decide(200.0));
+    epochs.set_tenants(vec![heavy("t0"), heavy("t1")], 120.0).expect("fits");
+    assert!(!epochs.must_decide(126.0) && epochs.must_decide(126.25), "a newcomer");
+}
+
+#[test]
 fn a_tenant_whose_rate_changes_is_measured_anew_from_then_on() {
     let allocator = larder_alloc::by_name("larder").expect("known");
     let mut epochs = EpochLoop::new(config(1000), allocator, vec![tenant("a", None)]).expect("fits");
