@@ -428,8 +428,8 @@ impl ControlLoop {
 
     /// When the rates are looked at. A decision looks at them, too: what is due about the same time is left to it, so that it does not matter which of the two comes first by a hair.
     fn rates_seconds(&self) -> f64 {
-        let near = self.config.epoch_seconds / LOOKS * NEAR;
-        if (self.look - self.decision_seconds()).abs() < near { f64::INFINITY } else { self.look }
+        let is_near = (self.look - self.decision_seconds()).abs() < self.near();
+        if is_near { f64::INFINITY } else { self.look }
     }
 
     /// True if a decision is due ([`Self::decide`]); otherwise [`Self::look`] does what is due.
@@ -441,12 +441,23 @@ impl ControlLoop {
         self.early.first().copied().unwrap_or(f64::INFINITY).min(self.epoch_end)
     }
 
+    /// Decisions are due soon. One that would come about the same time as another is left to that: tenants that come one after the other are decided about together.
     fn learn_quickly(&mut self, now: f64) {
-        if self.profile.learns_quickly {
-            let length = self.config.epoch_seconds;
-            self.early.extend(EARLY.iter().map(|part| now + part * length));
-            self.early.sort_by(f64::total_cmp);
+        if !self.profile.learns_quickly {
+            return;
         }
+        for due in EARLY.map(|part| now + part * self.config.epoch_seconds) {
+            let is_near = |other: f64| (other - due).abs() < self.near();
+            if !is_near(self.epoch_end) && !self.early.iter().any(|&other| is_near(other)) {
+                self.early.push(due);
+            }
+        }
+        self.early.sort_by(f64::total_cmp);
+    }
+
+    /// What is no further apart is due about the same time.
+    fn near(&self) -> f64 {
+        self.config.epoch_seconds / LOOKS * NEAR
     }
 
     /// Nobody has asked for anything for long, nor will before `until`: epochs that end before the last one then are over without a decision, and count for nothing in what is measured. False where there is none.

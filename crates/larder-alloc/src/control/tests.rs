@@ -301,6 +301,46 @@ fn a_tenant_that_does_far_more_is_taken_for_a_newcomer() {
 }
 
 #[test]
+fn tenants_that_come_one_after_the_other_are_decided_about_together() {
+    let names: Vec<String> = (0..100).map(|at| format!("t{at}")).collect();
+    let allocator = crate::by_name("larder").expect("known");
+    let profile = Profile { epoch_seconds: 600.0, ..allocator.profile() };
+    let tenants = names.iter().map(|name| tenant(name)).collect();
+    let mut control = ControlLoop::new(config(600.0), allocator, profile, tenants);
+    let (mut decisions, mut came) = (Vec::new(), 0);
+    while control.epoch() == 0 {
+        let now = control.decision_seconds();
+        match f64::from(came) * 1.3 {
+            comes if came < 100 && comes <= now => {
+                control.arrive(&[came as usize], comes).expect("fits");
+                came += 1;
+            }
+            _ => {
+                control.decide(now, &[]).expect("decided");
+                decisions.push(now);
+            }
+        }
+    }
+    assert_eq!((came, decisions[0], decisions.last()), (100, 37.5, Some(&600.0)));
+    // A sixty-fourth of an epoch is the least between two.
+    let closest = decisions.windows(2).map(|two| two[1] - two[0]).fold(f64::INFINITY, f64::min);
+    assert!(closest >= 600.0 / 64.0 && decisions.len() < 50, "{} s, {}", closest, decisions.len());
+}
+
+#[test]
+fn who_comes_just_before_the_end_of_an_epoch_waits_for_that() {
+    let mut control = control("larder", &["a", "b"]);
+    control.arrive(&[0], 0.0).expect("fits");
+    control.decide(50.0, &[]).expect("decided");
+    // After a sixteenth: about the same time.
+    control.arrive(&[1], 93.0).expect("fits");
+    assert_eq!(control.early, [105.5, 118.0, 143.0]);
+    // Nobody is new: nothing is due for that.
+    control.arrive(&[], 94.0).expect("nobody");
+    assert_eq!(control.early, [105.5, 118.0, 143.0]);
+}
+
+#[test]
 fn a_tenant_of_whom_nothing_is_told_holds_what_it_did() {
     let mut control = control("larder", &["a", "b"]);
     control.arrive(&[0, 1], 0.0).expect("fits");
