@@ -9,7 +9,10 @@
 //! Reservations modify the curves, after admission control ([`reservations`]). Shares are another method, which takes the
 //! place of the search ([`fairness`]): as in the paper the two are not used together. Where a tenant has a share, those
 //! with shares divide among themselves what they have, the others keep their quotas, and reservations and the objective are
-//! not looked at. With the objective of IOPS, shares are of IOPS, else of latency.
+//! not looked at. With the objective of IOPS, shares are of IOPS, else of latency. In the paper each move is followed by a
+//! measurement (section VIII-C: 10 MB, every 5 seconds); here all are played through on curves of LRU, from which a cache
+//! may be far, so that what was measured of the partition that stood corrects the curve first ([`Vm::lesson`]). Section VI-A
+//! has no such thing for reservations: they go by the curves.
 //!
 //! An idle tenant costs nothing at any size: it gets its minimum, and its part of what brings nobody anything. The weight
 //! of a tenant multiplies its term of the sum.
@@ -81,10 +84,14 @@ impl Allocator for Centaur {
         tenants: &[Tenant<'_>],
         constraints: &Constraints,
     ) -> Result<Vec<Decision>, AllocError> {
-        let host = Host::of(tenants, constraints);
+        let mut host = Host::of(tenants, constraints);
         self.memory.refresh(tenants, constraints.cache_blocks);
+        self.memory.learn(tenants, &host.vms);
         let plan = match tenants.iter().any(|tenant| tenant.goals.share.is_some()) {
-            true => host.fair(),
+            true => {
+                host.correct(&self.memory);
+                host.fair()
+            }
             false => self.cheapest(&host),
         };
         let decisions = host.decisions(plan);
@@ -221,6 +228,13 @@ impl<'a> Host<'a> {
         (if why == Why::Stands { current } else { planned }, why)
     }
 
+    /// Trust the curves as far as measurement bears them out.
+    fn correct(&mut self, memory: &Memory) {
+        for (tenant, vm) in self.tenants.iter().zip(&mut self.vms) {
+            *vm = vm.map(|vm| vm.corrected(memory.correction(tenant.name)));
+        }
+    }
+
     /// Section VI-B.
     fn fair(&self) -> Plan {
         let start = fitted(&self.current(), &self.bounds, self.cache_blocks());
@@ -260,10 +274,13 @@ impl<'a> Host<'a> {
                 )
             }
         };
-        match goals.reservation {
-            Some(_) => format!("{words}; its reservation is not looked at while there are shares"),
-            None => words,
-        }
+        let wrong = self.vms[at].as_ref().and_then(|vm| vm.correction.if_wrong());
+        let corrected = wrong.map(|factor| {
+            format!("its curve corrected, {} of the misses that it says having come", words::percent(factor))
+        });
+        let reserved =
+            goals.reservation.map(|_| "its reservation is not looked at while there are shares".to_owned());
+        [Some(words), corrected, reserved].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
     fn decisions(&self, plan: Plan) -> Vec<Decision> {

@@ -6,7 +6,10 @@
 
 use larder_locality::{CurvePolicy, PolicyCurves};
 
-use crate::{Findings, Latencies, Measured, Objective, Prediction, Reservation, Tenant, Timed};
+use crate::correction::{Correction, held_blocks};
+use crate::{
+    Findings, Latencies, Measured, Objective, Prediction, Reservation, SinceDecision, Tenant, Timed,
+};
 
 /// Equation 1: the mean latency where a share `mr` of the requests misses, in the unit of the latencies.
 pub(super) fn latency(mr: f64, ssd: f64, disk: f64) -> f64 {
@@ -78,6 +81,12 @@ pub(super) struct Vm<'a> {
     pub(super) measured_latency: Option<f64>,
     /// Requests per second that were timed; none where none was.
     pub(super) measured_iops: Option<f64>,
+    /// What happened since the last decision.
+    since_decision: SinceDecision,
+    /// Blocks that it holds of its quota.
+    held: u64,
+    /// Of its miss rates, wherever they are used.
+    pub(super) correction: Correction,
 }
 
 impl<'a> Vm<'a> {
@@ -105,13 +114,39 @@ impl<'a> Vm<'a> {
             disk_iops: on_disk.unwrap_or_else(|| outstanding.max(1.0) / disk),
             measured_latency,
             measured_iops,
+            since_decision: findings.under_decision(),
+            held: held_blocks(tenant),
+            correction: Correction::default(),
         })
+    }
+
+    /// The same with all miss rates corrected.
+    pub(super) fn corrected(self, correction: Correction) -> Self {
+        Self { correction, ..self }
     }
 
     /// The share of its requests that misses in a partition of `blocks`.
     fn miss_ratio(&self, blocks: u64) -> f64 {
-        // An estimate of the hits may pass the requests by a little.
-        1.0 - self.curves.request_hit_ratio(blocks).min(1.0)
+        // An estimate of the hits may pass the requests by a little, and corrected misses may too.
+        ((1.0 - self.curves.request_hit_ratio(blocks).min(1.0)) * self.correction.factor()).min(1.0)
+    }
+
+    /// What measurement says of the miss rate curve, while the partition went from holding `before` blocks to what it
+    /// holds.
+    ///
+    /// While it was filled it missed more than the curve says of what it holds now, and no more than the curve says of what it held
+    /// then: what lies between the two says nothing of the curve.
+    pub(super) fn lesson(&self, before: u64) -> Option<Lesson> {
+        let SinceDecision { measured, part } = self.since_decision;
+        let measured = 1.0 - measured.request_hit_ratio()?;
+        let filled = self.miss_ratio(self.held);
+        let filling = self.miss_ratio(before.min(self.held));
+        let expected = measured.min(filling).max(filled);
+        (measured < filled || measured > filling || filled == filling).then_some(Lesson {
+            measured,
+            expected,
+            part,
+        })
     }
 
     /// What is expected of a partition of `blocks`.
@@ -174,6 +209,17 @@ impl<'a> Vm<'a> {
         let sizes = std::iter::once(0).chain(steps);
         Curve::of(sizes.map(|blocks| (blocks, of_miss_ratio(self.miss_ratio(blocks)))))
     }
+}
+
+/// What was measured of a miss rate curve, and what it says itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Lesson {
+    /// The share of the requests that missed.
+    pub(super) measured: f64,
+    /// By the curve.
+    pub(super) expected: f64,
+    /// In this part of an epoch.
+    pub(super) part: f64,
 }
 
 /// Mean seconds of a request on the SSD and on the disk: measured in the epoch, or else what the tenant's reads and

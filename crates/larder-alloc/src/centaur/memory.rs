@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::centaur::curves::Vm;
 use crate::centaur::reservations::Verdict;
+use crate::correction::{Correction, held_blocks};
 use crate::{Reservation, Tenant};
 
 /// Prediction and measurement agree where they differ by less than this part of the prediction.
@@ -34,6 +35,10 @@ struct Kept {
     admitted: Option<u64>,
     /// Epochs in a row since then in which it was not met.
     missed: u32,
+    /// The blocks that it held at the last decision.
+    held: u64,
+    /// The measured miss rate as a multiple of what its curve says.
+    correction: Correction,
 }
 
 impl Kept {
@@ -56,7 +61,7 @@ impl Memory {
             same &= same_promise && before.contains_key(tenant.name);
             let kept = match same_promise {
                 true => kept,
-                false => Kept { predicted: kept.predicted, reservation, ..Kept::default() },
+                false => Kept { reservation, admitted: None, missed: 0, ..kept },
             };
             self.tenants.insert(tenant.name.to_owned(), kept);
         }
@@ -64,6 +69,24 @@ impl Memory {
             let given_up = self.tenants.values_mut().filter(|kept| kept.given_up());
             given_up.for_each(|kept| (kept.admitted, kept.missed) = (None, 0));
         }
+    }
+
+    /// Hold the curves of the epoch against what was measured in it.
+    pub(super) fn learn(&mut self, tenants: &[Tenant<'_>], vms: &[Option<Vm<'_>>]) {
+        for (tenant, vm) in tenants.iter().zip(vms) {
+            let Some(kept) = self.tenants.get_mut(tenant.name) else { continue };
+            if let Some(lesson) = vm.as_ref().and_then(|vm| vm.lesson(kept.held)) {
+                // Nothing is learned of nothing, but that no request missed is to be learned.
+                let measured = lesson.measured.max(f64::MIN_POSITIVE);
+                kept.correction.learn(measured, lesson.expected, lesson.part);
+            }
+            kept.held = held_blocks(tenant);
+        }
+    }
+
+    /// What is known of the tenant's curve.
+    pub(super) fn correction(&self, name: &str) -> Correction {
+        self.tenants.get(name).map_or_else(Correction::default, |kept| kept.correction)
     }
 
     /// Hold what was measured against the reservations that were let in before.

@@ -4,7 +4,7 @@ use larder_locality::{Counted, CurvePolicy, EpochFindings, PolicyCurves, SizeCur
 
 use super::*;
 use crate::fixtures::{quotas, tenant};
-use crate::{Findings, Goals, Latencies, Measured, Reservation, Timed};
+use crate::{Findings, Goals, Latencies, Measured, Reservation, SinceDecision, Timed};
 
 /// Seconds of an epoch.
 pub(in crate::centaur) const SECONDS: f64 = 10.0;
@@ -349,4 +349,5 @@ fn the_profile_is_the_papers() {
     assert_eq!(Centaur::default().needs(false).curves, [CurvePolicy::Batched]);
 }
 
+mod feedback;
 mod properties;
