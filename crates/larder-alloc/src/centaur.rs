@@ -109,7 +109,9 @@ impl Centaur {
         self.memory.hold_to_promises(tenants, vms);
         let deviation = self.memory.deviation(tenants, vms);
         let asking = self.memory.asking(tenants);
-        let verdicts = reservations::admit(tenants, vms, &host.bounds, host.cache_blocks(), &asking);
+        let standing = self.memory.verdicts(tenants);
+        let verdicts =
+            reservations::admit(tenants, vms, &host.bounds, host.cache_blocks(), &asking, standing);
         self.memory.admit(tenants, &verdicts);
         let costs: Vec<_> = host.costs(&verdicts);
         let (sizes, why) = host.plan(&costs, deviation);

@@ -11,6 +11,10 @@ use crate::{
     Findings, Latencies, Measured, Objective, Prediction, Reservation, SinceDecision, Tenant, Timed,
 };
 
+/// Who has fewer requests outstanding than this in the mean paces itself: one at a time, without a pause, makes 1 but for
+/// what an epoch cuts off.
+const PACED: f64 = 0.95;
+
 /// Equation 1: the mean latency where a share `mr` of the requests misses, in the unit of the latencies.
 pub(super) fn latency(mr: f64, ssd: f64, disk: f64) -> f64 {
     (1.0 - mr) * ssd + mr * disk
@@ -20,6 +24,16 @@ pub(super) fn latency(mr: f64, ssd: f64, disk: f64) -> f64 {
 /// disk limits nothing.
 pub(super) fn iops(mr: f64, disk_iops: f64) -> f64 {
     if mr > 0.0 { disk_iops / mr } else { f64::INFINITY }
+}
+
+/// Requests per second that come if each takes `latency` seconds, of a tenant of which `rate` came that took `took` each.
+///
+/// Equation 2 leaves out what a request takes on the SSD, so that it promises any number where few requests miss. What
+/// a tenant has outstanding comes back only after that, by Little's law; one that has less than one outstanding in the
+/// mean waits for something else in between, as long as before.
+fn answered(latency: f64, rate: f64, took: f64) -> f64 {
+    let outstanding = (rate * took).max(1.0);
+    outstanding / (outstanding / rate - took + latency)
 }
 
 /// Values over the size of a partition: each from its size on, up to the next.
@@ -194,6 +208,22 @@ impl<'a> Vm<'a> {
             Reservation::Latency(_) => latency(mr, self.ssd, self.disk),
             Reservation::Iops(_) => iops(mr, self.disk_iops),
         }
+    }
+
+    /// The most requests per second that can come with a partition of `blocks`, by what each takes there.
+    pub(super) fn iops_max(&self, blocks: u64) -> f64 {
+        let (Some(rate), Some(took)) = (self.measured_iops, self.measured_latency) else {
+            return f64::INFINITY;
+        };
+        let answered = answered(latency(self.miss_ratio(blocks), self.ssd, self.disk), rate, took);
+        // What it has already a larger partition gives as well, whatever the curve says.
+        if blocks >= self.held { answered.max(rate) } else { answered }
+    }
+
+    /// The requests per second that came, where that may be all that it sends whatever it gets: it had less than one
+    /// outstanding in the mean.
+    pub(super) fn paced(&self) -> Option<f64> {
+        self.measured_iops.filter(|rate| rate * self.measured_latency.unwrap_or(0.0) < PACED)
     }
 
     /// What was measured of what was promised.

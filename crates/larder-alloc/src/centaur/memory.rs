@@ -35,6 +35,8 @@ struct Kept {
     admitted: Option<u64>,
     /// Epochs in a row since then in which it was not met.
     missed: u32,
+    /// The most that was measured in these, in seconds or IOPS.
+    best: Option<f64>,
     /// The blocks that it held at the last decision.
     held: u64,
     /// The measured miss rate as a multiple of what its curve says.
@@ -44,6 +46,28 @@ struct Kept {
 impl Kept {
     fn given_up(&self) -> bool {
         self.missed >= ITERATIONS_MAX
+    }
+
+    /// So much was measured of what was promised.
+    fn hold_to(&mut self, reservation: Reservation, measured: f64) {
+        if met(reservation, measured) {
+            (self.missed, self.best) = (0, None);
+            return;
+        }
+        let before = self.best.unwrap_or(measured);
+        self.missed += 1;
+        self.best = Some(match reservation {
+            Reservation::Latency(_) => measured.min(before),
+            Reservation::Iops(_) => measured.max(before),
+        });
+    }
+
+    /// The verdict on one that does not ask.
+    fn verdict(&self) -> Verdict {
+        match self.best {
+            Some(best) if self.given_up() => Verdict::GivenUp { best },
+            _ => Verdict::None,
+        }
     }
 }
 
@@ -61,13 +85,13 @@ impl Memory {
             same &= same_promise && before.contains_key(tenant.name);
             let kept = match same_promise {
                 true => kept,
-                false => Kept { reservation, admitted: None, missed: 0, ..kept },
+                false => Kept { reservation, admitted: None, missed: 0, best: None, ..kept },
             };
             self.tenants.insert(tenant.name.to_owned(), kept);
         }
         if !same {
             let given_up = self.tenants.values_mut().filter(|kept| kept.given_up());
-            given_up.for_each(|kept| (kept.admitted, kept.missed) = (None, 0));
+            given_up.for_each(|kept| (kept.admitted, kept.missed, kept.best) = (None, 0, None));
         }
     }
 
@@ -96,7 +120,7 @@ impl Memory {
             let (Some(reservation), Some(vm)) = (tenant.goals.reservation, vm) else { continue };
             let Some(measured) = vm.measured(reservation) else { continue };
             if kept.admitted.is_some() && !kept.given_up() {
-                kept.missed = if met(reservation, measured) { 0 } else { kept.missed + 1 };
+                kept.hold_to(reservation, measured);
             }
         }
     }
@@ -117,6 +141,13 @@ impl Memory {
     /// The mean latency that was predicted of a tenant.
     pub(super) fn predicted(&self, name: &str) -> Option<f64> {
         self.tenants.get(name).and_then(|kept| kept.predicted)
+    }
+
+    /// The verdicts on those tenants that do not ask for admission.
+    pub(super) fn verdicts(&self, tenants: &[Tenant<'_>]) -> Vec<Verdict> {
+        let verdict =
+            |tenant: &Tenant<'_>| self.tenants.get(tenant.name).map_or(Verdict::None, Kept::verdict);
+        tenants.iter().map(verdict).collect()
     }
 
     /// The tenants whose reservations ask for admission: first those that were let in, in that order, then the others.

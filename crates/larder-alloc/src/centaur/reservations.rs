@@ -20,24 +20,26 @@ pub(super) enum Verdict {
     Refused {
         /// Beside the reservations before it, and everybody's least.
         best: f64,
+        /// Requests per second that came of a tenant that may send no more than that.
+        came: Option<f64>,
     },
     /// The plan was tried so many times, and did not converge to the target.
-    GivenUp,
+    GivenUp {
+        /// The most that was measured meanwhile, in seconds or IOPS.
+        best: f64,
+    },
 }
 
-/// One verdict for each tenant. `order` names the tenants whose reservations ask for admission, the first ones first: who has
-/// a reservation and is not named was given up before.
+/// The verdicts, where those on the tenants whose reservations ask for admission are made anew. `order` names these, the first
+/// ones first.
 pub(super) fn admit(
     tenants: &[Tenant<'_>],
     vms: &[Option<Vm<'_>>],
     bounds: &[Bounds],
     cache_blocks: u64,
     order: &[usize],
+    mut verdicts: Vec<Verdict>,
 ) -> Vec<Verdict> {
-    let mut verdicts: Vec<Verdict> = tenants
-        .iter()
-        .map(|tenant| tenant.goals.reservation.map_or(Verdict::None, |_| Verdict::GivenUp))
-        .collect();
     let mut spare = cache_blocks - bounds.iter().map(|bounds| bounds.least).sum::<u64>();
     for &at in order {
         let Some(reservation) = tenants[at].goals.reservation else { continue };
@@ -54,8 +56,17 @@ pub(super) fn admit(
 
 fn verdict(vm: &Vm<'_>, reservation: Reservation, bounds: Bounds, spare: u64) -> Verdict {
     let most = bounds.most.min(bounds.least + spare);
+    // The size that is needed goes by equation 2 (section V-B). Beside it stands what that leaves out: no size is enough
+    // for more than the SSD answers.
+    let (reached, best, came) = match reservation {
+        Reservation::Latency(_) => (true, vm.gives(reservation, most), None),
+        Reservation::Iops(iops) => {
+            let iops_max = vm.iops_max(most);
+            (iops_max >= iops, vm.gives(reservation, most).min(iops_max), vm.paced())
+        }
+    };
     match vm.needed(reservation) {
-        Some(needed) if needed <= most => Verdict::Kept { needed },
-        _ => Verdict::Refused { best: vm.gives(reservation, most) },
+        Some(needed) if needed <= most && reached => Verdict::Kept { needed },
+        _ => Verdict::Refused { best, came },
     }
 }

@@ -351,3 +351,4 @@ fn the_profile_is_the_papers() {
 
 mod feedback;
 mod properties;
+mod unreachable;

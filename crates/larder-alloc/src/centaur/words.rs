@@ -50,13 +50,20 @@ pub(super) fn verdict(reservation: Reservation, verdict: Verdict) -> Option<Stri
         Verdict::Kept { needed } => {
             format!("the reservation of {promise} needs {} blocks", crate::words::grouped(needed))
         }
-        Verdict::Refused { best } => {
+        Verdict::Refused { best, came } => {
             let best = amount(reservation, best);
-            format!("the reservation of {promise} is refused: the best that can be had is {best}")
+            let came = came.map_or_else(String::new, |came| {
+                let came = amount(reservation, came);
+                format!(", if it sends as many: {came} came, with less than one request outstanding")
+            });
+            format!("the reservation of {promise} is refused: the best that can be had is {best}{came}")
         }
-        Verdict::GivenUp => format!(
-            "the reservation of {promise} is declared unmet after {ITERATIONS_MAX} epochs without convergence, until tenants, reservations or the cache change"
-        ),
+        Verdict::GivenUp { best } => {
+            let best = amount(reservation, best);
+            format!(
+                "the reservation of {promise} is declared unmet after {ITERATIONS_MAX} epochs without convergence, until tenants, reservations or the cache change: the best that was measured is {best}"
+            )
+        }
     };
     Some(words)
 }
