@@ -477,7 +477,7 @@ impl ControlLoop {
         self.decided = self.decided.map(|decided| decided + seconds);
         self.observers.iter_mut().for_each(|it| it.pass_over(seconds));
         if let Some(gate) = &mut self.gate {
-            gate.pass_over(self.epoch_end, self.pace.as_ref().map(Pace::period_seconds));
+            gate.pass_over(self.epoch_end, self.pace.as_ref().map(Pace::whole_period));
         }
         true
     }

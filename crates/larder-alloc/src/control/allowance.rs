@@ -139,6 +139,13 @@ impl ControlLoop {
         }
     }
 
+    /// The run is over after so many seconds: a period of the budget in which it ends, but the first, has no more than its part of it.
+    pub fn ends_at(&mut self, seconds: f64) {
+        if let Some(pace) = &mut self.pace {
+            pace.ends_at(seconds);
+        }
+    }
+
     /// So much was written in a period that began before this loop did, may be over since, and was the `first` one or not; and what was kept of when what came in it and before.
     pub fn resume_budget(
         &mut self,

@@ -5,6 +5,7 @@ use super::gate::Writes;
 use load::Load;
 use rhythm::{PARTS, Rhythm};
 
+mod last;
 mod load;
 mod rhythm;
 
@@ -72,6 +73,10 @@ pub(super) struct Pace {
     /// When the period began.
     began: f64,
     written: f64,
+    /// When the run ends, where that is known.
+    ends: f64,
+    /// What this period is of a whole one: less than all of it where the run ends in it.
+    share: f64,
     /// How many times the even share may be spent.
     early: f64,
     /// Seconds that a load is taken to have lasted at least; for ever where nothing tells what is worth its price.
@@ -91,6 +96,8 @@ impl Pace {
             period: budget.period_seconds,
             began: now,
             written: 0.0,
+            ends: f64::INFINITY,
+            share: 1.0,
             early: EARLY_COLD,
             unit,
             load,
@@ -225,13 +232,17 @@ impl Pace {
             self.early = self.early.min(EARLY);
             // What was written too much weighs on the next one.
             self.written = (self.written - self.blocks).max(0.0);
+            self.begin_period();
         }
         self.rhythm.turn(self.blocks);
+        if self.share < 1.0 {
+            self.rhythm.plan_until(self.share, self.blocks);
+        }
     }
 
     /// This was offered to the SSD since that was told last.
     pub(super) fn offered(&mut self, offered: &Offered, now: f64) {
-        self.rhythm.offered(offered, self.part(now));
+        self.rhythm.offered(offered, self.part_of_whole(now));
         if let Some(load) = &mut self.load {
             load.offered(offered.saves, now);
         }
@@ -240,10 +251,6 @@ impl Pace {
     /// The share of the period that is over.
     fn part(&self, now: f64) -> f64 {
         (now - self.began) / self.period
-    }
-
-    pub(super) fn period_seconds(&self) -> f64 {
-        self.period
     }
 
     /// When the period ends.
@@ -304,7 +311,7 @@ impl Pace {
     /// What may be spent by some time of the period: what is left at any moment is spent `early`, or in what a load that has always been there is taken to last; or when what is worth it came before, a part
     /// of a period sooner.
     fn spent_by(&self, time: f64) -> f64 {
-        let by_rhythm = self.by_rhythm(self.part(time) + 1.0 / PARTS as f64);
+        let by_rhythm = self.by_rhythm(self.part_of_whole(time) + 1.0 / PARTS as f64);
         let (&Self { period, early, unit, .. }, time) = (self, time - self.began);
         // From `turn` on a part of the rest is less than what a load is taken to last, which grows from `first` on.
         let turn = match (self.is_first(), period / (1.0 + LASTS * early)) {
@@ -347,7 +354,7 @@ impl Pace {
         if !self.keeps_rhythm() || now + seconds > self.period_end() {
             return 0.0;
         }
-        let part = self.part(now);
+        let part = self.part_of_whole(now);
         let planned = self.by_rhythm(part) * self.blocks;
         let slack = (AHEAD * self.blocks).max(f64::MIN_POSITIVE);
         self.rhythm.worth(part) * ((self.written + slack - planned) / slack).clamp(0.0, 1.0)
@@ -358,7 +365,7 @@ impl Pace {
         let (left, rest) = ((self.blocks - self.written).max(0.0), self.period_end() - now);
         let lasting = if seconds <= rest { left / rest } else { f64::INFINITY };
         let (even, worth) = (self.blocks / self.period, self.worth(now, seconds));
-        Writes { rate: self.rate(now, seconds), lasting, even, period: self.period, worth }
+        Writes { rate: self.rate(now, seconds), lasting, even, period: self.whole_period(), worth }
     }
 }
 

@@ -127,6 +127,8 @@ pub struct TenantsPlan {
     pub budget: Option<WriteBudget>,
     /// It is spent evenly, since nobody knows when the run is over.
     pub spends_evenly: bool,
+    /// When the run ends, where that is known: a last period that is not over by then has its part of the budget.
+    pub ends_seconds: Option<f64>,
     /// Which blocks the analyzers look at.
     pub sampling: Sampling,
     /// Chooses samples, and what policies draw lots for.
@@ -188,6 +190,7 @@ impl TenantsPlan {
             objective: Objective::default(),
             budget: None,
             spends_evenly: false,
+            ends_seconds: None,
             sampling: Sampling::Blocks(larder_alloc::control::SAMPLE_BLOCKS),
             seed: 1,
             recorded: None,

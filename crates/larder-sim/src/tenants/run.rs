@@ -156,6 +156,9 @@ impl<'a, S: Source> Run<'a, S> {
         if plan.spends_evenly {
             control.spend_evenly();
         }
+        if let Some(seconds) = plan.ends_seconds {
+            control.ends_at(seconds);
+        }
         let most = plan.tenants.iter().map(|tenant| tenant.goals.max_blocks.unwrap_or(u32::MAX)).collect();
         let store =
             Store::new(profile.layout, profile.population, profile.mode, cache_blocks, count, plan.seed)

@@ -5,6 +5,7 @@ mod beside;
 mod found;
 mod grid;
 mod json;
+mod length;
 mod like;
 mod options;
 mod pause;
@@ -30,10 +31,9 @@ use crate::{output, table};
 pub use found::{FOOTPRINT_BLOCK, bytes};
 use found::{Found, Group};
 pub use grid::table as grid;
+pub use length::{Length, of_a_run};
 use like::Like;
-pub use options::{
-    Arrivals, Asked, DEFAULT_ALLOCATOR, Division, Machine, OF_LIKE, TENANTS, of_a_run, where_it_fits,
-};
+pub use options::{Arrivals, Asked, DEFAULT_ALLOCATOR, Division, Machine, OF_LIKE, TENANTS, where_it_fits};
 pub use pause::told as pause_told;
 pub use report::busy;
 pub use runs::{Job, all as run_all, in_hindsight};
@@ -148,15 +148,12 @@ fn plans(
             );
             return Err(Problem::new(what, "give a smaller --min, or a larger --cache"));
         }
-        let budget = options.division.budget(cache_bytes, workload.seconds(&options.arrivals, surveyed))?;
+        let length = workload.length(&options.arrivals, surveyed);
         for allocator in options::allocators(&options.division.allocator) {
             let common = Common { limit: options.limit, seed: options.seed, caching };
-            plans.push(TenantsPlan {
-                corrected: options.division.corrected,
-                budget,
-                spends_evenly: options.division.is_daily() && workload.may_end_early(&options.arrivals),
-                ..plan(workload, &options.arrivals, &options.machine, &allocator, cache_bytes, common)
-            });
+            let plan = plan(workload, &options.arrivals, &options.machine, &allocator, cache_bytes, common);
+            let plan = TenantsPlan { corrected: options.division.corrected, ..plan };
+            plans.push(options.division.under(length, plan)?);
         }
     }
     Ok(plans)

@@ -132,6 +132,14 @@ impl Rhythm {
         self.plan = Plan::of(&self.before, blocks);
     }
 
+    /// The period under way is over after such a share of a whole one, and so many blocks may be written until then.
+    pub(super) fn plan_until(&mut self, share: f64, blocks: f64) {
+        let is_in = |at: usize| (share * PARTS as f64 - at as f64).clamp(0.0, 1.0) as f32;
+        let parts = self.before.iter().enumerate();
+        let before: Vec<_> = parts.map(|(at, part)| part.map(|blocks| blocks * is_in(at))).collect();
+        self.plan = Plan::of(&before, blocks);
+    }
+
     /// The share of the budget that is to be spent when such a share of the period is over. None before the second period.
     pub(super) fn spent(&self, at: f64) -> Option<f64> {
         let plan = self.plan.as_ref()?;
@@ -241,6 +249,23 @@ mod tests {
         rhythm.plan(2000.0);
         assert!(is(spent(&rhythm), [0.0, 11.0 / 28.0, 22.0 / 28.0, 25.0 / 28.0, 1.0]));
         assert_eq!(rhythm.worth(0.3), 0.0);
+    }
+
+    #[test]
+    fn of_a_period_that_is_cut_short_the_rest_does_not_count() {
+        let mut rhythm = Rhythm::default();
+        rhythm.offered(&offered(&[(1e-2, 100.0)]), 0.0);
+        rhythm.offered(&offered(&[(1e-2, 200.0)]), 0.25);
+        rhythm.offered(&offered(&[(1e-2, 300.0)]), 0.5);
+        rhythm.turn(600.0);
+        // A quarter and half of the part after it: that all of it comes in that half is not to be known.
+        rhythm.plan_until(12.5 / 48.0, 200.0);
+        let spent = [1.0, 12.0, 13.0, 48.0].map(|part| rhythm.spent(part / 48.0));
+        assert_eq!(spent.map(|spent| spent.map(|it| (it * 1e3).round())), [500.0, 500.0, 1e3, 1e3].map(Some));
+        assert_eq!(rhythm.worth(0.1), 0.0);
+        // What does not come before it ends is not waited for.
+        rhythm.plan_until(0.0, 100.0);
+        assert_eq!((rhythm.spent(0.1), rhythm.worth(0.1)), (None, 0.0));
     }
 
     #[test]

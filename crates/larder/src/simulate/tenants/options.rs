@@ -6,8 +6,9 @@ use clap::{Arg, Args};
 use larder_alloc::Objective;
 use larder_alloc::control::WriteBudget;
 use larder_daemon::units::parse_size;
-use larder_sim::tenants::DeviceSpec;
+use larder_sim::tenants::{DeviceSpec, TenantsPlan};
 
+use super::length::Length;
 use super::settings::{NamedTrace, Setting};
 use crate::amount::{positive, some_seconds};
 use crate::analyze::Sample;
@@ -105,7 +106,7 @@ pub struct Division {
     /// Who divides it: names of allocators, or `all` (each but optimal, which is for few tenants) [default: larder].
     #[arg(long, value_name = "A,…", value_delimiter = ',', value_parser = allocator)]
     pub allocator: Vec<String>,
-    /// Let the SSD be written so many times its size a day; a shorter run has its part of that, spent evenly where nothing tells how long it is (--closed).
+    /// Let the SSD be written so many times its size a day; a last day that is not a whole one, or a shorter run, has its part of that; it is spent evenly where nothing tells how long the run is (--closed).
     #[arg(long, value_name = "DRIVE WRITES", value_parser = positive, conflicts_with_all = ["tbw", "ssd_write_budget"])]
     pub dwpd: Option<f64>,
     /// Let the SSD be written so many terabytes over --years.
@@ -131,35 +132,20 @@ impl Division {
         self.dwpd.is_some() || self.tbw.is_some() || self.ssd_write_budget.is_some()
     }
 
-    /// True if what may be written is told by the day, not for the whole run.
-    pub fn is_daily(&self) -> bool {
-        self.dwpd.is_some() || self.tbw.is_some()
-    }
-
-    /// What a cache of that size may be written; `seconds` is how long the run is at most, where that is known.
-    pub fn budget(&self, cache_bytes: u64, seconds: Option<f64>) -> Result<Option<WriteBudget>, Problem> {
+    /// A run under what the SSD may be written.
+    pub fn under(&self, length: Length, plan: TenantsPlan) -> Result<TenantsPlan, Problem> {
         if let Some(drive_writes) = self.dwpd {
-            return Ok(Some(of_a_run(WriteBudget::dwpd(drive_writes, cache_bytes), seconds)));
+            return Ok(length.under(WriteBudget::dwpd(drive_writes, plan.cache_bytes), plan));
         }
         if let (Some(terabytes), Some(years)) = (self.tbw, self.years) {
-            return Ok(Some(of_a_run(WriteBudget::tbw(terabytes, years), seconds)));
+            return Ok(length.under(WriteBudget::tbw(terabytes, years), plan));
         }
-        let Some(bytes) = self.ssd_write_budget else { return Ok(None) };
-        let period_seconds = seconds.filter(|&seconds| seconds > 0.0).ok_or_else(|| {
+        let Some(bytes) = self.ssd_write_budget else { return Ok(plan) };
+        let period_seconds = length.seconds.filter(|&seconds| seconds > 0.0).ok_or_else(|| {
             let what = "--ssd-write-budget is for the whole run, and nothing tells how long it is";
             Problem::new(what, "give a --duration, or the budget as --dwpd or --tbw")
         })?;
-        Ok(Some(WriteBudget { bytes: bytes as f64, period_seconds }))
-    }
-}
-
-/// A run that is shorter than the budget's period has its part of it: otherwise the whole day's writes could fall into a minute.
-pub fn of_a_run(budget: WriteBudget, seconds: Option<f64>) -> WriteBudget {
-    match seconds {
-        Some(seconds) if seconds > 0.0 && seconds < budget.period_seconds => {
-            WriteBudget { bytes: budget.bytes * seconds / budget.period_seconds, period_seconds: seconds }
-        }
-        _ => budget,
+        Ok(TenantsPlan { budget: Some(WriteBudget { bytes: bytes as f64, period_seconds }), ..plan })
     }
 }
 
@@ -263,18 +249,22 @@ mod tests {
     #[test]
     fn budgets_of_short_runs_are_parts_of_a_day() {
         let division = Division { dwpd: Some(2.0), ..Division::default() };
-        let budget = |seconds| division.budget(1000, seconds).expect("a budget").expect("a budget");
+        let under = |division: &Division, seconds| {
+            let length = Length { seconds, may_end_early: false };
+            division.under(length, TenantsPlan::new(Vec::new(), "larder", 1000))
+        };
+        let budget = |seconds| under(&division, seconds).expect("a budget").budget.expect("a budget");
         assert_eq!(budget(Some(864.0)), WriteBudget { bytes: 20.0, period_seconds: 864.0 });
         for long in [None, Some(86_400.0), Some(1e6)] {
             assert_eq!(budget(long), WriteBudget { bytes: 2000.0, period_seconds: 86_400.0 });
         }
+        // Of the last day there is a part.
+        assert_eq!(under(&division, Some(1e6)).expect("a budget").ends_seconds, Some(1e6));
         let whole = Division { ssd_write_budget: Some(77), ..Division::default() };
-        assert_eq!(
-            whole.budget(1000, Some(5.0)).expect("known"),
-            Some(WriteBudget { bytes: 77.0, period_seconds: 5.0 })
-        );
-        assert!(whole.budget(1000, None).is_err());
-        assert_eq!(Division::default().budget(1000, None).expect("none"), None);
+        let known = under(&whole, Some(5.0)).expect("known");
+        assert_eq!(known.budget, Some(WriteBudget { bytes: 77.0, period_seconds: 5.0 }));
+        assert!(under(&whole, None).is_err());
+        assert_eq!(under(&Division::default(), None).expect("none").budget, None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use larder_sim::tenants::Pace;
 use larder_sim::{BlockSize, Futures, Summary};
 use larder_trace::Format;
 
+use super::length::Length;
 use super::options::{Arrivals, Asked};
 use super::scenario;
 use super::settings::Settings;
@@ -122,9 +123,14 @@ impl Workload {
         }
     }
 
-    /// Seconds that a run takes, at the times of the traces or until it is ended; none where that is not known beforehand.
-    pub fn seconds(&self, arrivals: &Arrivals, surveyed: Option<&Surveyed>) -> Option<f64> {
-        let length = surveyed.and_then(|surveyed| self.length(arrivals, surveyed));
+    /// How long a run is, at the times of the traces or until it is ended.
+    pub fn length(&self, arrivals: &Arrivals, surveyed: Option<&Surveyed>) -> Length {
+        let seconds = self.seconds(arrivals, surveyed);
+        Length { seconds, may_end_early: self.may_end_early(arrivals) }
+    }
+
+    fn seconds(&self, arrivals: &Arrivals, surveyed: Option<&Surveyed>) -> Option<f64> {
+        let length = surveyed.and_then(|surveyed| self.last_request(arrivals, surveyed));
         match (length, arrivals.duration) {
             (Some(length), Some(duration)) => Some(length.min(duration)),
             (length, duration) => length.or(duration),
@@ -132,7 +138,7 @@ impl Workload {
     }
 
     /// True where some tenant's requests may all be done before anything ends the run.
-    pub fn may_end_early(&self, arrivals: &Arrivals) -> bool {
+    fn may_end_early(&self, arrivals: &Arrivals) -> bool {
         let may = |tenant: &Tenant| match tenant.settings.pace(Self::pace(arrivals)) {
             Pace::Open { .. } => false,
             Pace::Closed { .. } => !tenant.settings.repeats(),
@@ -140,7 +146,7 @@ impl Workload {
         self.tenants.iter().any(may)
     }
 
-    fn length(&self, arrivals: &Arrivals, surveyed: &Surveyed) -> Option<f64> {
+    fn last_request(&self, arrivals: &Arrivals, surveyed: &Surveyed) -> Option<f64> {
         let ends = self.tenants.iter().zip(&surveyed.elapsed_ns).map(|(tenant, &elapsed)| {
             let Pace::Open { rate } = tenant.settings.pace(Self::pace(arrivals)) else {
                 return tenant.settings.stop;

@@ -1,0 +1,35 @@
+//! How long a run is, as far as is known beforehand, and what that makes of a budget of SSD writes that is told by the day.
+
+use larder_alloc::control::WriteBudget;
+use larder_sim::tenants::TenantsPlan;
+
+/// How long a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Length {
+    /// Seconds that it takes at most, where that is known.
+    pub seconds: Option<f64>,
+    /// All requests may be done before.
+    pub may_end_early: bool,
+}
+
+impl Length {
+    /// A run under what may be written in a day. Its last day, if it is not a whole one, has its part of that; where the run may end at any time it is spent evenly.
+    pub fn under(self, day: WriteBudget, plan: TenantsPlan) -> TenantsPlan {
+        TenantsPlan {
+            budget: Some(of_a_run(day, self.seconds)),
+            spends_evenly: self.may_end_early,
+            ends_seconds: self.seconds,
+            ..plan
+        }
+    }
+}
+
+/// A run that is shorter than the budget's period has its part of it: otherwise the whole day's writes could fall into a minute.
+pub fn of_a_run(budget: WriteBudget, seconds: Option<f64>) -> WriteBudget {
+    match seconds {
+        Some(seconds) if seconds > 0.0 && seconds < budget.period_seconds => {
+            WriteBudget { bytes: budget.bytes * seconds / budget.period_seconds, period_seconds: seconds }
+        }
+        _ => budget,
+    }
+}
