@@ -58,7 +58,9 @@ pub fn run(options: &Options) -> Result<(), Problem> {
     )?;
     let mut trials = Vec::new();
     for (at, (workload, surveyed)) in all.iter().zip(&surveys).enumerate() {
-        let trial = |plan| Trial { owner: at, plan, sources: &openers[at], requests: surveyed.requests };
+        let length = workload.length(&options.arrivals, Some(surveyed));
+        let trial =
+            |plan| Trial { owner: at, plan, length, sources: &openers[at], requests: surveyed.requests };
         trials.extend(free_plans(options, workload, surveyed)?.into_iter().map(trial));
     }
     let without = trials::without(options, &trials, all.len())?;

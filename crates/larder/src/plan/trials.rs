@@ -4,18 +4,10 @@ use larder_alloc::Goals;
 use larder_alloc::control::WriteBudget;
 use larder_sim::tenants::{Pace, TenantPlan, TenantsPlan, TenantsResult};
 
-use super::advice::KEPT;
 use super::offer::{Offer, Without};
 use super::options::Options;
 use crate::problem::Problem;
-use crate::simulate::tenants::{Job, Opener, of_a_run, run_all};
-
-/// Runs under one endurance, at most. How long a run takes, and so its part of a day's writes, is known only after it where requests wait
-/// for each other (a closed loop, a backing that is overloaded).
-const ROUNDS: usize = 5;
-
-/// A run may be longer or shorter by this share than was thought.
-const LENGTH_OFF: f64 = 0.02;
+use crate::simulate::tenants::{Job, Length, Opener, run_all};
 
 /// A size for some tenants.
 pub struct Trial<'a> {
@@ -23,6 +15,8 @@ pub struct Trial<'a> {
     pub owner: usize,
     /// What to simulate, without a limit.
     pub plan: TenantsPlan,
+    /// How long it is.
+    pub length: Length,
     /// The traces.
     pub sources: &'a [Opener],
     /// Reads and writes that they hold.
@@ -34,22 +28,16 @@ impl<'a> Trial<'a> {
         Job { plan, sources: self.sources }
     }
 
+    /// With an endurance as a budget: what `larder simulate` runs with the same one (`--dwpd`, `--tbw`), so that it counts what is told here.
+    fn held(&self, options: &Options, class: usize) -> TenantsPlan {
+        let day = options.endurance[class].budget(self.plan.cache_bytes, options.years);
+        self.length.under(day, self.plan.clone())
+    }
+
     /// Some tenant's requests wait for those before.
     pub fn is_closed(&self) -> bool {
         self.plan.tenants.iter().any(|tenant| matches!(tenant.pace, Pace::Closed { .. }))
     }
-}
-
-/// What an SSD is to be simulated under next.
-struct Held {
-    /// The places of trial and endurance.
-    place: (usize, usize),
-    /// The run takes so long, as far as is known.
-    seconds: f64,
-    /// The part of the budget that is given: less than all where that came to too much.
-    part: f64,
-    /// A run before kept to the endurance.
-    was_kept: bool,
 }
 
 /// For each trial an offer for each endurance.
@@ -63,48 +51,14 @@ pub fn offers(options: &Options, trials: &[Trial<'_>]) -> Result<Vec<Vec<Offer>>
     let pairs = (0..free.len()).flat_map(|at| (0..options.endurance.len()).map(move |class| (at, class)));
     let wears =
         |&(at, class): &(usize, usize)| offers[at][class].years.is_some_and(|years| years < options.years);
-    let mut open: Vec<_> = pairs
-        .filter(wears)
-        .map(|place| Held { place, seconds: free[place.0].seconds, part: 1.0, was_kept: false })
-        .collect();
-    for round in 1..=ROUNDS {
-        let plans = open.iter().map(|held| (held.place.0, held.plan(options, &trials[held.place.0])));
-        let results = simulate(options, trials, plans)?;
-        let mut again = Vec::new();
-        for (held, result) in open.into_iter().zip(&results) {
-            let (at, class) = held.place;
-            let day = options.endurance[class].budget(trials[at].plan.cache_bytes, options.years);
-            let new = offer(options, &trials[at], result, class);
-            let over = new.over(day.bytes);
-            let is_kept = over <= 1.0 / KEPT;
-            let has_right_length = held.seconds >= day.period_seconds
-                || (result.seconds / held.seconds - 1.0).abs() <= LENGTH_OFF;
-            if is_kept || !held.was_kept {
-                offers[at][class] = new.beside(&offers[at][class]);
-            }
-            if !is_kept || !has_right_length {
-                // Where the length alone does not mend it, a smaller part does.
-                let is_less = !is_kept && (has_right_length || round > 1);
-                let part = if is_less { held.part / over } else { held.part };
-                again.push(Held {
-                    seconds: result.seconds,
-                    part,
-                    was_kept: held.was_kept || is_kept,
-                    ..held
-                });
-            }
-        }
-        open = again;
+    let worn: Vec<_> = pairs.filter(wears).collect();
+    let plans = worn.iter().map(|&(at, class)| (at, trials[at].held(options, class)));
+    let results = simulate(options, trials, plans)?;
+    for (&(at, class), result) in worn.iter().zip(&results) {
+        let held = offer(options, &trials[at], result, class);
+        offers[at][class] = held.beside(&offers[at][class]);
     }
     Ok(offers)
-}
-
-impl Held {
-    fn plan(&self, options: &Options, trial: &Trial<'_>) -> TenantsPlan {
-        let day = options.endurance[self.place.1].budget(trial.plan.cache_bytes, options.years);
-        let day = WriteBudget { bytes: day.bytes * self.part, ..day };
-        TenantsPlan { budget: Some(of_a_run(day, Some(self.seconds))), ..trial.plan.clone() }
-    }
 }
 
 /// For each of so many workloads what it has without an SSD.

@@ -25,7 +25,7 @@ impl Length {
 }
 
 /// A run that is shorter than the budget's period has its part of it: otherwise the whole day's writes could fall into a minute.
-pub fn of_a_run(budget: WriteBudget, seconds: Option<f64>) -> WriteBudget {
+fn of_a_run(budget: WriteBudget, seconds: Option<f64>) -> WriteBudget {
     match seconds {
         Some(seconds) if seconds > 0.0 && seconds < budget.period_seconds => {
             WriteBudget { bytes: budget.bytes * seconds / budget.period_seconds, period_seconds: seconds }
