@@ -84,6 +84,11 @@ impl Clock {
         &self.intervals
     }
 
+    /// The first request's time.
+    pub(crate) fn first_ns(&self) -> Option<u64> {
+        self.first_ns
+    }
+
     /// Nanoseconds from the first request to the last.
     pub(crate) fn elapsed_ns(&self) -> u64 {
         self.now_ns - self.first_ns.unwrap_or(self.now_ns)
@@ -142,7 +147,7 @@ mod tests {
         assert_eq!(cuts, [M, I, None, None, I]);
         let starts: Vec<_> = clock.intervals().iter().map(|start| (start.requests, start.ns)).collect();
         assert_eq!(starts, [(0, 0), (1, 11), (4, 20)]);
-        assert_eq!((clock.requests(), clock.elapsed_ns()), (5, 20));
+        assert_eq!((clock.requests(), clock.elapsed_ns(), clock.first_ns()), (5, 20, Some(50)));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Summary {
     pub footprint_blocks: u64,
     /// Nanoseconds from the first request to the last.
     pub elapsed_ns: u64,
+    /// The first request's time in the trace; none where there is none.
+    pub first_ns: Option<u64>,
 }
 
 impl Summary {
@@ -107,7 +109,12 @@ impl<S: Source> Feed<S> {
     /// What was read so far.
     pub(crate) fn summary(&self) -> Summary {
         let footprint_blocks = self.footprint.as_ref().map_or(self.summary.footprint_blocks, Footprint::len);
-        Summary { footprint_blocks, elapsed_ns: self.clock.elapsed_ns(), ..self.summary }
+        Summary {
+            footprint_blocks,
+            elapsed_ns: self.clock.elapsed_ns(),
+            first_ns: self.clock.first_ns(),
+            ..self.summary
+        }
     }
 
     /// Bytes of memory that grow with the trace's footprint.

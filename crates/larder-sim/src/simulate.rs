@@ -345,11 +345,20 @@ mod tests {
         let limited = Plan { limit: Some(3), ..plan("lru", WritePolicy::WriteBack, 9) };
         let requests = trace("R1 F W2 D5 R3 F R4");
         let result = simulate(Requests(requests.into_iter()), &limited, None, |_| {}).unwrap();
-        let Summary { reads, writes, flushes, discards, block_accesses, footprint_blocks, elapsed_ns } =
-            result.summary;
+        let Summary {
+            reads,
+            writes,
+            flushes,
+            discards,
+            block_accesses,
+            footprint_blocks,
+            elapsed_ns,
+            first_ns,
+        } = result.summary;
         assert_eq!(
             [reads, writes, flushes, discards, block_accesses, footprint_blocks, elapsed_ns],
             [2, 1, 1, 1, 3, 3, 4]
         );
+        assert!(first_ns.is_some());
     }
 }

@@ -15,3 +15,4 @@ mod startup_errors;
 mod tenants;
 mod trace;
 mod volume;
+mod wear;

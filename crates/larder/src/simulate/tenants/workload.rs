@@ -54,6 +54,16 @@ pub struct Surveyed {
     pub requests: u64,
     /// Nanoseconds from the first request of each tenant to its last.
     pub elapsed_ns: Vec<u64>,
+    /// The time of each tenant's first request in its trace, where there is one.
+    pub first_ns: Vec<Option<u64>>,
+}
+
+impl Surveyed {
+    /// Nanoseconds from the first request of all to that of each tenant.
+    fn behind_ns(&self) -> impl Iterator<Item = u64> {
+        let first = self.first_ns.iter().flatten().min().copied().unwrap_or(0);
+        self.first_ns.iter().map(move |own| own.map_or(0, |own| own - first))
+    }
 }
 
 impl Workload {
@@ -147,11 +157,14 @@ impl Workload {
     }
 
     fn last_request(&self, arrivals: &Arrivals, surveyed: &Surveyed) -> Option<f64> {
-        let ends = self.tenants.iter().zip(&surveyed.elapsed_ns).map(|(tenant, &elapsed)| {
+        let lengths = surveyed.elapsed_ns.iter().zip(surveyed.behind_ns());
+        let ends = self.tenants.iter().zip(lengths).map(|(tenant, (&elapsed, behind))| {
             let Pace::Open { rate } = tenant.settings.pace(Self::pace(arrivals)) else {
                 return tenant.settings.stop;
             };
-            let end = tenant.settings.start_seconds() + elapsed as f64 / 1e9 / rate;
+            // Aligned, a trace's clock begins with the first request of all.
+            let last = if arrivals.aligned { behind.saturating_add(elapsed) } else { elapsed };
+            let end = tenant.settings.start_seconds() + last as f64 / 1e9 / rate;
             let stop = tenant.settings.stop;
             if tenant.settings.repeats() { stop } else { Some(stop.map_or(end, |stop| stop.min(end))) }
         });
@@ -266,6 +279,7 @@ pub fn survey(
             surveyed.footprint_blocks += summary.footprint_blocks;
             surveyed.requests += summary.requests();
             surveyed.elapsed_ns.push(summary.elapsed_ns);
+            surveyed.first_ns.push(summary.first_ns);
         }
         surveys.push(surveyed);
     }
@@ -326,7 +340,11 @@ mod tests {
 
     #[test]
     fn the_length_of_a_run_follows_from_the_traces() {
-        let surveyed = Surveyed { elapsed_ns: vec![100_000_000_000, 60_000_000_000], ..Surveyed::default() };
+        let surveyed = Surveyed {
+            elapsed_ns: vec![100_000_000_000, 60_000_000_000],
+            first_ns: vec![Some(7_000_000_000), Some(307_000_000_000)],
+            ..Surveyed::default()
+        };
         let of = |settings: &[&str]| {
             let workload = one(settings, &["a.csv", "b.csv"]).expect("two");
             workload.seconds(&arrivals(settings), Some(&surveyed))
@@ -342,6 +360,13 @@ mod tests {
         assert_eq!(both.seconds(&given(7.0), None), Some(7.0));
         let lengths = [7.0, 700.0].map(|duration| both.seconds(&given(duration), Some(&surveyed)));
         assert_eq!(lengths, [Some(7.0), Some(100.0)]);
+        // Five minutes between the traces are there or not.
+        let aligned = |settings: &[&str]| {
+            let workload = one(settings, &["a.csv", "b.csv"]).expect("two");
+            workload.seconds(&Arrivals { aligned: true, ..arrivals(settings) }, Some(&surveyed))
+        };
+        assert_eq!([&[][..], &["b.rate=4", "b.start=1s"]].map(aligned), [Some(360.0), Some(100.0)]);
+        assert_eq!(aligned(&["b.rate=2", "b.start=1s"]), Some(181.0));
         for (setting, early) in [("a.rate=2", false), ("a.outstanding=2", true)] {
             let settings = arrivals(&[setting]);
             assert_eq!(one(&[setting], &["a.csv"]).expect("one").may_end_early(&settings), early);

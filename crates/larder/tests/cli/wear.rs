@@ -1,0 +1,74 @@
+//! Budgets of SSD writes in simulations, and what `larder plan` says of the same runs.
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::lab::Lab;
+
+const MIB: f64 = 1048576.0;
+
+fn larder(lab: &Lab, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+    command.args(arguments).current_dir(lab.path(".")).stdin(Stdio::null());
+    command.output().expect("larder runs")
+}
+
+fn json(lab: &Lab, arguments: &[&str]) -> Value {
+    let output = larder(lab, &[arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn number(value: &Value, key: &str) -> f64 {
+    value[key].as_f64().unwrap_or_else(|| panic!("{key}: {value}"))
+}
+
+/// Bytes written to the SSD in the first run, and how long that is.
+fn simulated(lab: &Lab, arguments: &[&str]) -> (f64, f64) {
+    let run = &json(lab, &[&["simulate"], arguments].concat())["runs"][0];
+    let written = number(&run["total"]["ssd_writes"], "total") * number(run, "block_bytes");
+    (written, number(run, "seconds"))
+}
+
+/// Two hours of load, most of a day in which little comes, and two hours of the next day.
+const MORE_THAN_A_DAY: &str = "a=gen:zipf:theta=0.9,blocks=20000,read=0.5,seed=1,requests=14400,interval=500ms\
+    +zipf:theta=0.9,blocks=20000,read=0.5,seed=2,requests=800,interval=100s\
+    +zipf:theta=0.9,blocks=20000,read=0.5,seed=3,requests=14400,interval=500ms";
+
+#[test]
+fn the_last_hours_of_a_run_have_no_whole_days_writes() {
+    let lab = Lab::new();
+    let run = ["--tenant", MORE_THAN_A_DAY, "--cache", "8MiB", "--dwpd", "1"];
+    let (written, seconds) = simulated(&lab, &run);
+    assert!(seconds > 90_000.0, "{seconds}");
+    let rated = 8.0 * MIB * seconds / 86_400.0;
+    assert!(written < 1.02 * rated && written > 0.8 * rated, "{written} {rated}");
+    // The first day has what it had.
+    let (first, _) = simulated(&lab, &[&run[..], &["--duration", "1d"]].concat());
+    assert!(first <= 8.0 * MIB * 1.02 && written - first <= 1.02 * (rated - 8.0 * MIB), "{first} {written}");
+    let found = json(&lab, &["plan", "--tenant", MORE_THAN_A_DAY, "--size", "8MiB", "--endurance", "1"]);
+    let forecast = number(&found["offers"][0], "ssd_write_bytes_per_day");
+    assert!((forecast / (written / seconds * 86_400.0) - 1.0).abs() < 1e-9, "{forecast} {written}");
+}
+
+/// One request each second for an hour, from that second on, each for a block of its own.
+fn hour(lab: &Lab, name: &str, from: u64) {
+    let second = |at: u64| format!("{},a,0,Write,{},4096,0\n", (from + at) * 10_000_000, at * 4096);
+    fs::write(lab.path(name), (0..3600).map(second).collect::<String>()).expect("written");
+}
+
+#[test]
+fn a_run_over_aligned_traces_lasts_until_the_end_of_the_last_one() {
+    let lab = Lab::new();
+    hour(&lab, "early.csv", 1_000_000);
+    hour(&lab, "late.csv", 1_000_000 + 5 * 3600);
+    let run = ["--tenant", "a=early.csv", "--tenant", "b=late.csv", "--aligned", "--cache", "32MiB"];
+    let (written, seconds) = simulated(&lab, &[&run[..], &["--ssd-write-budget", "4MiB"]].concat());
+    assert!((6.0 * 3600.0 - 2.0..6.0 * 3600.0).contains(&seconds), "{seconds}");
+    assert!(written <= 4.0 * MIB && written > 3.0 * MIB, "{written}");
+    // A quarter of a day.
+    let (written, _) = simulated(&lab, &[&run[..], &["--dwpd", "0.5"]].concat());
+    assert!(written <= 4.0 * MIB && written > 3.0 * MIB, "{written}");
+}
