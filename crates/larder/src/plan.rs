@@ -61,7 +61,9 @@ pub fn run(options: &Options) -> Result<(), Problem> {
         let length = workload.length(&options.arrivals, Some(surveyed));
         let trial =
             |plan| Trial { owner: at, plan, length, sources: &openers[at], requests: surveyed.requests };
-        trials.extend(free_plans(options, workload, surveyed)?.into_iter().map(trial));
+        let plans = free_plans(options, workload, surveyed)?;
+        length.check()?;
+        trials.extend(plans.into_iter().map(trial));
     }
     let without = trials::without(options, &trials, all.len())?;
     let offers = trials::offers(options, &trials)?;

@@ -72,3 +72,25 @@ fn a_run_over_aligned_traces_lasts_until_the_end_of_the_last_one() {
     let (written, _) = simulated(&lab, &[&run[..], &["--dwpd", "0.5"]].concat());
     assert!(written <= 4.0 * MIB && written > 3.0 * MIB, "{written}");
 }
+
+#[test]
+fn requests_that_all_come_at_once_have_no_part_of_a_day() {
+    let lab = Lab::new();
+    let line = |at: u64| format!("70000000,a,0,Write,{},4096,0\n", at * 4096);
+    fs::write(lab.path("still.csv"), (0..2000).map(line).collect::<String>()).expect("written");
+    let simulate = ["simulate", "--tenant", "a=still.csv", "--cache", "4MiB"];
+    let plan = ["plan", "--tenant", "a=still.csv", "--size", "4MiB"];
+    let budgets: [&[&str]; 3] =
+        [&["--dwpd", "1"], &["--tbw", "1", "--years", "5"], &["--ssd-write-budget", "1MiB"]];
+    for arguments in budgets.map(|budget| [&simulate[..], budget].concat()).into_iter().chain([plan.to_vec()])
+    {
+        let output = larder(&lab, &arguments);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
+        assert!(told.contains("all requests come at the same time") && told.contains("--closed 8"), "{told}");
+    }
+    // In a closed loop they take their time.
+    let (written, seconds) =
+        simulated(&lab, &[&simulate[1..], &["--dwpd", "1000", "--closed", "8"]].concat());
+    assert!(written <= 4000.0 * MIB * seconds / 86_400.0 + 4096.0, "{written} {seconds}");
+}

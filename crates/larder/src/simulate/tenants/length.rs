@@ -3,6 +3,8 @@
 use larder_alloc::control::WriteBudget;
 use larder_sim::tenants::TenantsPlan;
 
+use crate::problem::Problem;
+
 /// How long a run is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Length {
@@ -13,11 +15,20 @@ pub struct Length {
 }
 
 impl Length {
-    /// A run under what may be written in a day. Its last day, if it is not a whole one, has its part of that; where the run may end at any time it is spent evenly.
+    /// Where all requests come at once nothing tells what part of a day, or of anything else by time, is theirs.
+    pub fn check(self) -> Result<(), Problem> {
+        if self.seconds == Some(0.0) {
+            let what = "all requests come at the same time, and nothing tells what they may write of what is written in a day";
+            return Err(Problem::new(what, "keep a number of them outstanding instead: --closed 8"));
+        }
+        Ok(())
+    }
+
+    /// A run under what may be written in a day. Its last day, if it is not a whole one, has its part of that; where the run may end at any time, or nobody knows when, it is spent evenly.
     pub fn under(self, day: WriteBudget, plan: TenantsPlan) -> TenantsPlan {
         TenantsPlan {
             budget: Some(of_a_run(day, self.seconds)),
-            spends_evenly: self.may_end_early,
+            spends_evenly: self.may_end_early || self.seconds.is_none(),
             ends_seconds: self.seconds,
             ..plan
         }

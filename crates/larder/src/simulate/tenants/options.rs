@@ -134,6 +134,9 @@ impl Division {
 
     /// A run under what the SSD may be written.
     pub fn under(&self, length: Length, plan: TenantsPlan) -> Result<TenantsPlan, Problem> {
+        if self.has_budget() {
+            length.check()?;
+        }
         if let Some(drive_writes) = self.dwpd {
             return Ok(length.under(WriteBudget::dwpd(drive_writes, plan.cache_bytes), plan));
         }
@@ -258,6 +261,10 @@ mod tests {
         for long in [None, Some(86_400.0), Some(1e6)] {
             assert_eq!(budget(long), WriteBudget { bytes: 2000.0, period_seconds: 86_400.0 });
         }
+        // Whole days' writes would all go at once, or never.
+        assert!(under(&division, Some(0.0)).is_err());
+        let spends_evenly = |seconds| under(&division, seconds).expect("a budget").spends_evenly;
+        assert_eq!([Some(864.0), Some(1e6), None].map(spends_evenly), [false, false, true]);
         // Of the last day there is a part.
         assert_eq!(under(&division, Some(1e6)).expect("a budget").ends_seconds, Some(1e6));
         let whole = Division { ssd_write_budget: Some(77), ..Division::default() };
