@@ -1,4 +1,4 @@
-//! How much an SSD may be written before it is worn out: `1` or `1DWPD` drive write per day, or `600TBW/5y` terabytes over years.
+//! How much an SSD may be written before it is worn out: `1` or `1DWPD` drive write per day, or `600TBW` terabytes (`600TBW/5y`: with the years of its warranty, which say nothing of how long it is to live).
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,43 +18,43 @@ const LEAST: f64 = 1e-9;
 /// Years that are more than any SSD is asked to live.
 const YEARS_MOST: f64 = 1000.0;
 
-const FORM: &str = "write drive writes per day (\"1\", \"0.3DWPD\") or terabytes over years (\"600TB/5\", \"600TBW/5y\"; \"600TBW\": over --years)";
+const FORM: &str = "write drive writes per day (\"1\", \"0.3DWPD\") or terabytes (\"600TB\", \"600TBW\", also with the years of a warranty: \"600TB/5\", \"600TBW/5y\")";
 
 /// An endurance class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Endurance {
     /// Drive writes per day over the warranty.
     Dwpd(f64),
-    /// Terabytes written, whatever the size, over so many years.
+    /// Terabytes written, whatever the size.
     Tbw {
         /// The terabytes.
         terabytes: f64,
-        /// The years; those of the warranty where there are none.
+        /// The years of its warranty, if they are told. The terabytes last as long as they do.
         years: Option<f64>,
     },
 }
 
 impl Endurance {
-    /// What may be written a day, with a warranty of so many years.
-    pub fn budget(self, capacity_bytes: u64, warranty_years: f64) -> WriteBudget {
+    /// What may be written a day, for it to live so many years.
+    pub fn budget(self, capacity_bytes: u64, to_live_years: f64) -> WriteBudget {
         match self {
             Self::Dwpd(drive_writes) => WriteBudget::dwpd(drive_writes, capacity_bytes),
-            Self::Tbw { terabytes, years } => WriteBudget::tbw(terabytes, years.unwrap_or(warranty_years)),
+            Self::Tbw { terabytes, .. } => WriteBudget::tbw(terabytes, to_live_years),
         }
     }
 
-    /// Bytes that may be written until it is worn out, with a warranty of so many years.
-    pub fn rated_bytes(self, capacity_bytes: u64, warranty_years: f64) -> f64 {
+    /// Bytes that may be written until it is worn out. Drive writes per day are those of so many years.
+    pub fn rated_bytes(self, capacity_bytes: u64, to_live_years: f64) -> f64 {
         match self {
-            Self::Dwpd(drive_writes) => drive_writes * capacity_bytes as f64 * DAYS * warranty_years,
+            Self::Dwpd(drive_writes) => drive_writes * capacity_bytes as f64 * DAYS * to_live_years,
             Self::Tbw { terabytes, .. } => terabytes * 1e12,
         }
     }
 
-    /// Years until it is worn out by so many bytes a day; none where nothing is written.
-    pub fn years(self, capacity_bytes: u64, warranty_years: f64, bytes_per_day: f64) -> Option<f64> {
+    /// Years until it is worn out by so many bytes a day, where it is to live so many; none where nothing is written.
+    pub fn years(self, capacity_bytes: u64, to_live_years: f64, bytes_per_day: f64) -> Option<f64> {
         (bytes_per_day > 0.0)
-            .then(|| self.rated_bytes(capacity_bytes, warranty_years) / (bytes_per_day * DAYS))
+            .then(|| self.rated_bytes(capacity_bytes, to_live_years) / (bytes_per_day * DAYS))
     }
 }
 
@@ -157,7 +157,8 @@ mod tests {
         assert_eq!(one.years(gib, 5.0, 0.0), None);
         let rated = Endurance::Tbw { terabytes: 365.25, years: Some(2.0) };
         assert_eq!(rated.years(gib, 5.0, 1e12), Some(1.0));
-        assert_eq!(rated.budget(gib, 5.0).bytes, 0.5e12);
+        // As much a day as lets it live for as long as it is to, whatever its warranty.
+        assert_eq!([1.0, 2.0, 5.0].map(|years| rated.budget(gib, years).bytes), [1e12, 0.5e12, 0.2e12]);
         let rated = Endurance::Tbw { terabytes: 365.25, years: None };
         assert_eq!((rated.years(gib, 5.0, 1e12), rated.budget(gib, 5.0).bytes), (Some(1.0), 0.2e12));
     }

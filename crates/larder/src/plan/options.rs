@@ -30,7 +30,7 @@ pub struct Options {
     /// scenario, or 5, 10, 20, 40 and 80 % of the footprint, rounded up to powers of two].
     #[arg(short, long, value_name = "SIZE,…", value_delimiter = ',')]
     pub size: Vec<SizeChoice>,
-    /// Endurances: drive writes per day over --years (`0.3`, `1DWPD`), or terabytes over years (`600TB/5`, `600TBW/5y`; `600TBW`: over --years).
+    /// Endurances: drive writes per day over --years (`0.3`, `1DWPD`), or terabytes, to be written in no less than --years (`600TBW`; the years of a warranty may stand there, `600TB/5`, `600TBW/5y`, and change nothing).
     #[arg(short, long, value_name = "E,…", value_delimiter = ',', default_value = "0.3,1,3")]
     pub endurance: Vec<Endurance>,
     /// Years that the SSD is to live.
@@ -83,5 +83,5 @@ IOPS cost is told with --closed: at the times of the traces every SSD serves the
 Examples:
   larder plan web.csv.zst db.csv.zst
   larder plan db.csv.zst --size 240GB,480GB,960GB --endurance 1,3 --price 0.10,0.18 --html plan.html
-  larder plan --tenant db=db.csv.zst --set db.rate=4 --endurance 600TB/5 --backing hdd-10k --json
+  larder plan --tenant db=db.csv.zst --set db.rate=4 --endurance 600TBW --years 7 --backing hdd-10k --json
   larder plan --scenario scenarios.toml#two-strong --price 0.10";

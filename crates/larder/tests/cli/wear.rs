@@ -94,3 +94,19 @@ fn requests_that_all_come_at_once_have_no_part_of_a_day() {
         simulated(&lab, &[&simulate[1..], &["--dwpd", "1000", "--closed", "8"]].concat());
     assert!(written <= 4000.0 * MIB * seconds / 86_400.0 + 4096.0, "{written} {seconds}");
 }
+
+#[test]
+fn terabytes_last_for_as_long_as_the_ssd_is_to_live() {
+    let lab = Lab::new();
+    let trace = "a=gen:zipf:theta=0.9,blocks=20000,read=0.5,requests=40000,interval=1s";
+    let plan = ["plan", "--tenant", trace, "--size", "16MiB", "--endurance", "0.01TBW/5y,0.01TBW"];
+    for years in ["2", "5", "8"] {
+        let found = json(&lab, &[&plan[..], &["--years", years]].concat());
+        let (lives, years) =
+            (found["offers"].as_array().expect("offers"), years.parse::<f64>().expect("years"));
+        for offer in lives {
+            assert!(number(offer, "unlimited_years") < years, "not bound: {offer}");
+            assert!((years * 0.98..years * 1.2).contains(&number(offer, "years")), "{years}: {offer}");
+        }
+    }
+}
