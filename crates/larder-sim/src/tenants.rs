@@ -41,5 +41,7 @@ mod tests;
 pub use device::{DeviceSpec, Op, UnknownDevice};
 pub use hindsight::{Hindsight, hindsight};
 pub use plan::{Backing, Caching, Pace, Recorded, RecordedDecision, TenantPlan, TenantsPlan};
-pub use result::{Achieved, DecisionRow, DeviceUse, Pause, SsdWritesByCause, TenantResult, TenantsResult};
+pub use result::{
+    Achieved, DayWrites, DecisionRow, DeviceUse, Pause, SsdWritesByCause, TenantResult, TenantsResult,
+};
 pub use run::{TenantsError, simulate_tenants};

@@ -2,6 +2,7 @@
 
 mod advice;
 mod endurance;
+mod notes;
 mod offer;
 mod options;
 mod page;
@@ -209,7 +210,8 @@ impl Planned {
             grid(rows::but_last(rows::HEADINGS), rows.into_iter().map(rows::but_last), &[1], width)
         };
         let advice = self.advice.as_ref().map_or("", |advice| &advice.reason);
-        format!("{}: {}\n\n{table}\n* {advice}\n", self.name, self.head())
+        let note = notes::unlimited(&self.offers).map_or_else(String::new, |note| format!("{note}\n"));
+        format!("{}: {}\n\n{table}\n* {advice}\n{note}", self.name, self.head())
     }
 }
 

@@ -125,6 +125,15 @@ pub struct Pause {
     pub seconds: f64,
 }
 
+/// What was written to the SSD on a day of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DayWrites {
+    /// The day, from 0 on.
+    pub day: u64,
+    /// Blocks.
+    pub blocks: u64,
+}
+
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TenantsResult {
@@ -140,6 +149,9 @@ pub struct TenantsResult {
     pub seconds: f64,
     /// The longest time between two requests, whoever's; none where there are no two at different times.
     pub longest_pause: Option<Pause>,
+    /// What was written to the SSD by day, where anything was.
+    #[serde(skip)]
+    pub ssd_writes_by_day: Vec<DayWrites>,
     /// All tenants together.
     pub total: TenantResult,
     /// Each.

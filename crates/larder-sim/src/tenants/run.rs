@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::arrivals::{Arrivals, Next, ns};
 use super::device::Op;
 use super::machine::{Machine, nominal};
-use super::result::{DecisionRow, TenantsResult};
+use super::result::{DayWrites, DecisionRow, TenantsResult};
 use super::store::Store;
 use super::traffic::Traffic;
 use super::{Pace, TenantsPlan};
@@ -101,6 +101,7 @@ struct Run<'a, S> {
     open_rows: Vec<Option<usize>>,
     now: u64,
     idle: Idle,
+    by_day: Vec<DayWrites>,
     requests: u64,
     failed: u64,
     failure: Option<String>,
@@ -185,6 +186,7 @@ impl<'a, S: Source> Run<'a, S> {
             open_rows: vec![None; count],
             now: 0,
             idle: Idle::default(),
+            by_day: Vec::new(),
             requests: 0,
             failed: 0,
             failure: None,

@@ -18,7 +18,7 @@ pub struct Advice {
 const GAIN_MIN: f64 = 0.01;
 
 /// A budget of SSD writes is kept to within this: an SSD that is written just as much as it may be lives as long as it is to.
-const KEPT: f64 = 0.98;
+pub const KEPT: f64 = 0.98;
 
 /// Seconds of a run below which it is told that a day is reckoned from it.
 const SHORT: f64 = 3600.0;

@@ -11,7 +11,7 @@ use crate::simulate::tenants::{busy, bytes};
 const DAY: f64 = 86_400.0;
 
 /// Blocks that a run may write beyond its budget: requests that began within it end beyond it.
-const BEYOND: u32 = 16;
+pub const BEYOND: u32 = 16;
 
 /// An SSD and what it would bring.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,6 +50,9 @@ pub struct Offer {
     pub backing_busy: f64,
     /// Bytes written to the SSD in a day.
     pub ssd_write_bytes_per_day: f64,
+    /// What it was let be written in a day; none where it needs no budget, and had none.
+    #[serde(rename = "budget_bytes_per_day")]
+    pub budget_per_day: Option<f64>,
     /// Years until it is worn out; none where nothing is written.
     pub years: Option<f64>,
     /// Seconds of the run, from which a day is reckoned.
@@ -141,6 +144,7 @@ impl Offer {
             backing_iops: backing_iops(result),
             backing_busy: busy(result, false).unwrap_or(0.0),
             ssd_write_bytes_per_day: written,
+            budget_per_day: None,
             years: endurance.years(result.cache_bytes, warranty_years, written),
             seconds: result.seconds,
             beyond_per_day: f64::from(BEYOND) * f64::from(result.block_bytes) / seconds * DAY,
@@ -194,6 +198,7 @@ impl Offer {
             backing_iops: 0.0,
             backing_busy: 0.0,
             ssd_write_bytes_per_day: 0.0,
+            budget_per_day: None,
             years: None,
             seconds: DAY,
             beyond_per_day: 0.0,

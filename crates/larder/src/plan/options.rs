@@ -72,9 +72,11 @@ pub struct Options {
 const AFTER_HELP: &str = "\
 Every size is simulated with the allocator `larder`, first without a limit of SSD writes. The traces are taken for what every
 moment of the SSD's life is like: SSD writes per day are those of the run, scaled to a day, and an SSD lives as long as the
-writes last that it is rated for (drive writes per day: over --years). Where an SSD would be worn out before --years, it is
-simulated again with its endurance as a budget that is kept to; the columns `no limit` tell what it was before. The row `none`
-is what the tenants have without an SSD.
+writes last that it is rated for (drive writes per day: over --years). Where an SSD would be worn out before --years, or written more
+than its share on some day, it is simulated again with its endurance as a budget that is kept to, as `larder simulate` does with
+--dwpd or --tbw; the columns `no limit` tell what it was before. An SSD that is written no more than its share on any day needs
+no budget: its figures are for `write_budget = \"unlimited\"` (JSON: `budget_bytes_per_day` is null). With a budget, which is spent
+over the day, it would be written less, and requests may take longer. The row `none` is what the tenants have without an SSD.
 
 The recommended SSD: from none on, and then from the cheapest one, a dearer one is taken as long as it is worth its price
 (--worth, and at least 1 % less latency), among those that live for --years. Without prices, size stands for price. What 1000

@@ -3,6 +3,7 @@
 use larder_plot::{Axis, Chart, Page, Panel, Section, Series, Table, Unit};
 
 use super::Planned;
+use super::notes;
 use super::offer::Offer;
 use super::rows::{HEADINGS, but_last};
 
@@ -24,7 +25,12 @@ fn section(planned: &Planned) -> Section {
     } else {
         rows.map(but_last).fold(Table::new(caption, but_last(headings)), Table::row)
     };
-    Section::new(&planned.name).paragraph(planned.head()).table(table).chart(&chart(planned))
+    let section = Section::new(&planned.name).paragraph(planned.head()).table(table);
+    let section = match notes::unlimited(&planned.offers) {
+        Some(note) => section.paragraph(note),
+        None => section,
+    };
+    section.chart(&chart(planned))
 }
 
 fn chart(planned: &Planned) -> Chart {

@@ -1,13 +1,14 @@
-//! The simulations behind a plan: the backing alone, every size without a limit of SSD writes, and again under each endurance that would not last.
+//! The simulations behind a plan: the backing alone, every size without a limit of SSD writes, and again under each endurance that would not last, or not keep up with every day.
 
 use larder_alloc::Goals;
 use larder_alloc::control::WriteBudget;
 use larder_sim::tenants::{Pace, TenantPlan, TenantsPlan, TenantsResult};
 
-use super::offer::{Offer, Without};
+use super::advice::KEPT;
+use super::offer::{BEYOND, Offer, Without};
 use super::options::Options;
 use crate::problem::Problem;
-use crate::simulate::tenants::{Job, Length, Opener, run_all};
+use crate::simulate::tenants::{Job, Length, Opener, bytes, run_all};
 
 /// A size for some tenants.
 pub struct Trial<'a> {
@@ -49,16 +50,31 @@ pub fn offers(options: &Options, trials: &[Trial<'_>]) -> Result<Vec<Vec<Offer>>
     };
     let mut offers: Vec<Vec<Offer>> = free.iter().enumerate().map(of_trial).collect();
     let pairs = (0..free.len()).flat_map(|at| (0..options.endurance.len()).map(move |class| (at, class)));
-    let wears =
-        |&(at, class): &(usize, usize)| offers[at][class].years.is_some_and(|years| years < options.years);
-    let worn: Vec<_> = pairs.filter(wears).collect();
-    let plans = worn.iter().map(|&(at, class)| (at, trials[at].held(options, class)));
+    let needs_budget = |&(at, class): &(usize, usize)| {
+        let day = options.endurance[class].budget(trials[at].plan.cache_bytes, options.years);
+        offers[at][class].years.is_some_and(|years| years < options.years)
+            || is_exceeded(day, &free[at], trials[at].length)
+    };
+    let held: Vec<_> = pairs.filter(needs_budget).collect();
+    let plans = held.iter().map(|&(at, class)| (at, trials[at].held(options, class)));
     let results = simulate(options, trials, plans)?;
-    for (&(at, class), result) in worn.iter().zip(&results) {
-        let held = offer(options, &trials[at], result, class);
-        offers[at][class] = held.beside(&offers[at][class]);
+    for (&(at, class), result) in held.iter().zip(&results) {
+        let day = options.endurance[class].budget(trials[at].plan.cache_bytes, options.years);
+        let new = Offer { budget_per_day: Some(day.bytes), ..offer(options, &trials[at], result, class) };
+        offers[at][class] = new.beside(&offers[at][class]);
     }
     Ok(offers)
+}
+
+/// Was more written on some day of a run than may be in one? Of the last one there is a part.
+fn is_exceeded(day: WriteBudget, result: &TenantsResult, length: Length) -> bool {
+    let days = length.seconds.unwrap_or(result.seconds) / day.period_seconds;
+    result.ssd_writes_by_day.iter().any(|of| {
+        let part = (days - of.day as f64).min(1.0);
+        let written = bytes(result, of.blocks.saturating_sub(BEYOND.into())) as f64;
+        // What comes just as a run of whole days ends is no day's.
+        part > 0.0 && written > day.bytes * part / KEPT
+    })
 }
 
 /// For each of so many workloads what it has without an SSD.

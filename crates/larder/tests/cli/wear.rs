@@ -110,3 +110,26 @@ fn terabytes_last_for_as_long_as_the_ssd_is_to_live() {
         }
     }
 }
+
+#[test]
+fn an_ssd_that_is_written_too_much_on_one_day_is_planned_with_its_budget() {
+    let lab = Lab::new();
+    // Most of what is written comes in the first hours of two days.
+    let trace = "a=gen:zipf:theta=0.9,blocks=20000,read=0.5,seed=1,requests=14400,interval=500ms\
+        +zipf:theta=0.9,blocks=20000,read=0.5,seed=2,requests=1656,interval=100s";
+    let plan = ["plan", "--tenant", trace, "--size", "32MiB"];
+    let found = json(&lab, &[&plan[..], &["--endurance", "1,1.2,100"]].concat());
+    let offers = found["offers"].as_array().expect("offers");
+    let lasts = |offer: &Value| number(offer, "unlimited_years") >= 5.0;
+    assert!(lasts(&offers[0]) && lasts(&offers[2]), "{found}");
+    for (offer, budget) in offers.iter().zip([Some(1.0), Some(1.2), None]) {
+        assert_eq!(offer["budget_bytes_per_day"].as_f64(), budget.map(|it| it * 32.0 * MIB), "{offer}");
+        let dwpd = offer["endurance"].as_str().and_then(|it| it.split(' ').next()).expect("DWPD");
+        let (written, seconds) = simulated(&lab, &["--tenant", trace, "--cache", "32MiB", "--dwpd", dwpd]);
+        let forecast = number(offer, "ssd_write_bytes_per_day") * seconds / 86_400.0;
+        assert!(budget.is_none() || (forecast / written - 1.0).abs() < 1e-9, "{offer} {written}");
+    }
+    let text = larder(&lab, &[&plan[..], &["--endurance", "1,100"]].concat());
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("(write_budget = \"unlimited\"): 32 MiB at 100 DWPD; on no day it is "), "{text}");
+}

@@ -38,6 +38,7 @@ impl<S: Source> Run<'_, S> {
             epoch_seconds: self.profile.epoch_seconds,
             seconds: end as f64 / 1e9,
             longest_pause: self.idle.longest,
+            ssd_writes_by_day: self.by_day,
             total: conclude(total, "total", &reads, &writes, hits, end),
             tenants,
             decisions: self.rows,

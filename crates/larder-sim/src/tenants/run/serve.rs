@@ -7,11 +7,15 @@ use larder_trace::{Request, RequestKind};
 
 use super::super::TenantsError;
 use super::super::device::Op;
+use super::super::result::DayWrites;
 use super::super::store::Access;
 use super::{Event, Run, cpu};
 use crate::Source;
 use std::cmp::Reverse;
 use std::ops::Range;
+
+/// Nanoseconds of a day.
+const DAY_NS: u64 = 86_400_000_000_000;
 
 /// A request that was served.
 #[derive(Clone, Copy, Debug)]
@@ -217,6 +221,11 @@ impl<S: Source> Run<'_, S> {
         if blocks > 0 {
             self.control.ssd_written(tenant, blocks);
             self.guests[tenant].row.ssd_blocks += blocks;
+            let day = self.now / DAY_NS;
+            match self.by_day.last_mut().filter(|last| last.day == day) {
+                Some(last) => last.blocks += blocks,
+                None => self.by_day.push(DayWrites { day, blocks }),
+            }
         }
     }
 

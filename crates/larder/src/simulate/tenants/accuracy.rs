@@ -98,6 +98,7 @@ mod tests {
             epoch_seconds: 1.0,
             seconds: 1.0,
             longest_pause: None,
+            ssd_writes_by_day: Vec::new(),
             total: larder_sim::tenants::TenantResult::default(),
             tenants: Vec::new(),
             decisions,
