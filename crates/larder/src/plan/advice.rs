@@ -59,7 +59,7 @@ pub fn advise(offers: &[Offer], without: &Without, years: f64, worth: f64) -> Op
             .then(offers[a].rated_bytes.total_cmp(&offers[b].rated_bytes))
     });
     let left_out: Vec<_> = left_out.into_iter().map(|at| &offers[at]).collect();
-    let seconds = offers[*order.first()?].seconds;
+    let cheapest = *order.first()?;
     let helps = |&at: &usize| gain(without.latency, offers[at].latency) >= GAIN_MIN;
     let mut reason;
     let best = match order.iter().position(helps) {
@@ -89,6 +89,8 @@ pub fn advise(offers: &[Offer], without: &Without, years: f64, worth: f64) -> Op
             Some(at)
         }
     };
+    // In a closed loop runs are of several lengths.
+    let seconds = offers[best.unwrap_or(cheapest)].seconds;
     if seconds < SHORT {
         reason += &format!(
             " A day is reckoned from a run of {}: SSD writes and years are as uncertain as that.",
@@ -297,5 +299,10 @@ mod tests {
             "{reason}"
         );
         assert_eq!(best(&[short(2.6, 1.0), dear], 0.1).0, 2);
+        // The run is that of the recommended one.
+        let quick = Offer { seconds: 30.0, ..offer(2, 1.0, 1e-3, 9.0) };
+        let slow = Offer { seconds: 60.0, ..offer(1, 1.0, 10e-3, 9.0) };
+        let (gib, reason) = best(&[slow, quick], 0.1);
+        assert!(gib == 2 && reason.contains(" from a run of 30.00 s:"), "{reason}");
     }
 }

@@ -37,7 +37,7 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = endurance::years, default_value = "5")]
     pub years: f64,
     /// What a GiB costs: one price for all, or one for each of --endurance. Any currency.
-    #[arg(long, value_name = "PRICE,…", value_delimiter = ',', value_parser = positive)]
+    #[arg(long, value_name = "PRICE,…", value_delimiter = ',', value_parser = price)]
     pub price: Vec<f64>,
     /// An SSD that costs 1 % more is worth it if the mean latency falls by at least so many per cent.
     #[arg(long, value_name = "PER CENT", value_parser = positive, default_value = "0.1")]
@@ -67,6 +67,13 @@ pub struct Options {
     pub arrivals: Arrivals,
     #[command(flatten, next_help_heading = "The machine")]
     pub machine: Machine,
+}
+
+/// A price that somebody pays.
+fn price(text: &str) -> Result<f64, String> {
+    positive(text).map_err(|why| {
+        format!("{why}; write what a GiB costs (\"0.10\"), or leave --price out: size then stands for it")
+    })
 }
 
 const AFTER_HELP: &str = "\

@@ -31,7 +31,7 @@ pub fn row(offer: &Offer) -> [String; 12] {
         offer.endurance.to_string(),
         time(offer.latency),
         percent(Some(offer.request_hit_ratio)),
-        compact(offer.backing_iops.round() as u64),
+        rate(offer.backing_iops),
         percent(Some(offer.backing_busy)),
         HumanSize(offer.ssd_write_bytes_per_day.round() as u64).to_string(),
         years(offer.years),
@@ -47,7 +47,7 @@ pub fn without(without: &Without) -> [String; 12] {
     let mut row = [(); 12].map(|()| String::from("-"));
     row[0] = "none".into();
     row[2] = time(without.latency);
-    row[4] = compact(without.backing_iops.round() as u64);
+    row[4] = rate(without.backing_iops);
     row[5] = percent(Some(without.backing_busy));
     row
 }
@@ -66,6 +66,15 @@ pub fn years(years: Option<f64>) -> String {
     }
 }
 
+/// Operations per second; of few of them two digits.
+fn rate(per_second: f64) -> String {
+    if per_second <= 0.0 || per_second >= 9.95 {
+        return compact(per_second.round() as u64);
+    }
+    let digits = (1.0 - per_second.log10().floor()).clamp(1.0, 12.0) as usize;
+    format!("{per_second:.digits$}")
+}
+
 /// An amount in three digits, or in whole units from a hundred on.
 fn money(amount: f64) -> String {
     let before = if amount > 0.0 { amount.log10().floor() } else { 0.0 };
@@ -76,6 +85,14 @@ fn money(amount: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_operations_have_two_digits() {
+        assert_eq!(
+            [0.0, 0.0534, 0.53, 1.0, 9.94, 9.96, 10.4, 1234.5].map(rate),
+            ["0", "0.053", "0.53", "1.0", "9.9", "10", "10", "1,235"]
+        );
+    }
 
     #[test]
     fn amounts_have_three_digits() {

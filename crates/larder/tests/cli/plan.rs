@@ -272,6 +272,7 @@ fn what_cannot_be_planned_is_told() {
         (&["plan", TRACE, "--endurance", "1e300"], "600TB/5"),
         (&["plan", TRACE, "--years", "1e300"], "up to 1000"),
         (&["plan", TRACE, "--worth", "0"], "above 0"),
+        (&["plan", TRACE, "--price", "0.1,0"], "leave --price out"),
     ] {
         let output = larder(&lab, arguments);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();

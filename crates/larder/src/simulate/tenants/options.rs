@@ -115,7 +115,7 @@ pub struct Division {
     /// The years of --tbw.
     #[arg(long, value_name = "N", value_parser = positive, requires = "tbw")]
     pub years: Option<f64>,
-    /// Let the SSD be written so much in the whole run.
+    /// Let the SSD be written so much in the whole run; the request with which it is used up is still written whole.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub ssd_write_budget: Option<u64>,
     /// Size a tenant by measurement while predictions for it are wrong by more than 10 %, as the daemon does, also where an allocator's paper does not (eci).
