@@ -8,12 +8,12 @@ pub fn unlimited(offers: &[Offer]) -> Option<String> {
         offers.iter().filter(|offer| offer.budget_per_day.is_none()).map(Offer::name).collect();
     let (whose, they) = match &free[..] {
         [] => return None,
-        [one] => (one.clone(), "it is"),
-        all if all.len() == offers.len() => ("each of them".into(), "it is"),
-        [most @ .., last] => (format!("{} and {last}", most.join(", ")), "they are"),
+        [one] => (one.clone(), "is it"),
+        all if all.len() == offers.len() => ("each of them".into(), "is it"),
+        [most @ .., last] => (format!("{} and {last}", most.join(", ")), "are they"),
     };
     Some(format!(
-        "Without a budget of SSD writes (write_budget = \"unlimited\"): {whose}; on no day {they} written more than may be. Under a budget, which is spent over the day, less is written, \
+        "Without a budget of SSD writes (write_budget = \"unlimited\"): {whose}; on no day {they} written more than allowed. Under a budget, which is spent over the day, less is written, \
          and requests may take longer."
     ))
 }

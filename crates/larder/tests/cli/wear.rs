@@ -131,5 +131,5 @@ fn an_ssd_that_is_written_too_much_on_one_day_is_planned_with_its_budget() {
     }
     let text = larder(&lab, &[&plan[..], &["--endurance", "1,100"]].concat());
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
-    assert!(text.contains("(write_budget = \"unlimited\"): 32 MiB at 100 DWPD; on no day it is "), "{text}");
+    assert!(text.contains("(write_budget = \"unlimited\"): 32 MiB at 100 DWPD; on no day is it "), "{text}");
 }

@@ -18,7 +18,7 @@ impl Length {
     /// Where all requests come at once nothing tells what part of a day, or of anything else by time, is theirs.
     pub fn check(self) -> Result<(), Problem> {
         if self.seconds == Some(0.0) {
-            let what = "all requests come at the same time, and nothing tells what they may write of what is written in a day";
+            let what = "all requests come at the same time: nothing tells which part of a day's SSD writes is theirs";
             return Err(Problem::new(what, "keep a number of them outstanding instead: --closed 8"));
         }
         Ok(())
