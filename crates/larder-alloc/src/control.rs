@@ -227,7 +227,7 @@ impl ControlLoop {
         // Not when somebody is removed: in the same moment somebody else may come for whom as much is needed.
         self.observe_what_is_needed(now);
         if tenants.is_empty() {
-            // What is wanted of those who are there is heeded by the next decision, which is due when it is.
+            // Whether something else is wanted of those who are there was told before (`change`).
             return Ok(&self.positions);
         }
         for &tenant in tenants {

@@ -45,17 +45,17 @@ impl ControlLoop {
         self.removed.push(tenant);
     }
 
-    /// Something else is wanted for a tenant: the next decision heeds it. Another write policy holds at once.
+    /// This is wanted for a tenant; where that is something else than before, decisions about it are due soon, from an allocator that learns quickly. Another write policy holds at once.
     pub fn change(&mut self, tenant: usize, wanted: ControlTenant, now: f64) {
-        if let Some(known) = self.tenants.get_mut(tenant) {
-            if known.write_policy != wanted.write_policy {
-                let mode = first_mode(&self.profile, &self.config, wanted.write_policy);
-                self.positions[tenant].decision.mode.write = mode.write;
-            }
-            *known = wanted;
-            self.unpriced = true;
-            self.observe_what_is_needed(now);
+        let Some(known) = self.tenants.get_mut(tenant).filter(|known| **known != wanted) else { return };
+        if known.write_policy != wanted.write_policy {
+            let mode = first_mode(&self.profile, &self.config, wanted.write_policy);
+            self.positions[tenant].decision.mode.write = mode.write;
         }
+        *known = wanted;
+        self.unpriced = true;
+        self.learn_quickly(now);
+        self.observe_what_is_needed(now);
     }
 
     /// Another allocator decides from now on, as `profile` says. Tenants keep their quotas until its first decision, which is due when its first epoch is

@@ -72,7 +72,7 @@ impl EpochLoop {
             });
         }
         (self.tenants, self.seats) = (tenants, seats);
-        // Where nobody is new, too: what was observed for those who are gone is not needed any more. What else is wanted of the others is heeded by the next decision.
+        // Where nobody is new, too: what was observed for those who are gone is not needed any more.
         self.control.arrive(&new, now)?;
         if !others && !self.has_fixed_quotas() {
             // Who is here keeps what was decided until the next decision, as far as it may.

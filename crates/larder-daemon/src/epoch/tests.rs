@@ -352,7 +352,7 @@ fn who_is_not_reported_of_holds_what_it_did() {
 }
 
 #[test]
-fn what_else_is_wanted_of_a_tenant_is_heeded_by_the_next_decision() {
+fn what_else_is_wanted_of_a_tenant_is_heeded_soon() {
     let allocator = larder_alloc::by_name("larder").expect("known");
     let mut epochs = EpochLoop::new(config(100), allocator, vec![tenant("t0", None)]).expect("fits");
     epochs.decide(100.0, 0.0, &[None]).expect("decides");
@@ -360,9 +360,15 @@ fn what_else_is_wanted_of_a_tenant_is_heeded_by_the_next_decision() {
         |name: &str| LoopTenant { goals: Goals { weight: 3.0, ..Goals::default() }, ..tenant(name, None) };
     epochs.set_tenants(vec![heavy("t0")], 120.0).expect("fits");
     assert_eq!(epochs.control.tenants()[0].goals.weight, 3.0);
-    assert!(!epochs.must_decide(199.0) && epochs.must_decide(200.0));
-    epochs.set_tenants(vec![heavy("t0"), heavy("t1")], 120.0).expect("fits");
-    assert!(!epochs.must_decide(126.0) && epochs.must_decide(126.25), "a newcomer");
+    assert!(!epochs.must_decide(126.0) && epochs.must_decide(126.25), "a sixteenth of an epoch");
+    for now in [130.0, 140.0, 170.0] {
+        epochs.decide(now, 0.0, &[None]).expect("decides");
+    }
+    epochs.set_tenants(vec![heavy("t0")], 172.0).expect("fits");
+    assert!(!epochs.must_decide(199.0) && epochs.must_decide(200.0), "nothing else");
+    epochs.decide(200.0, 0.0, &[None]).expect("decides");
+    epochs.set_tenants(vec![heavy("t0"), heavy("t1")], 220.0).expect("fits");
+    assert!(!epochs.must_decide(226.0) && epochs.must_decide(226.25), "a newcomer");
 }
 
 #[test]

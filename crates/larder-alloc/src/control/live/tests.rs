@@ -119,7 +119,7 @@ fn a_rate_that_was_decided_by_is_known_though_something_else_is_observed() {
     let mut control = control("larder", None, vec![auto("a"), auto("b")]);
     read(&mut control, 0, 500, 1.0);
     control.decide(100.0, &[]).expect("decides");
-    control.change(1, read_only("b"), 101.0);
+    control.change(1, read_only("b"), 103.0);
     read(&mut control, 0, 500, 1.0);
     assert_eq!(control.changed(106.25), [0], "ten requests a second, and then more than a hundred");
 }
