@@ -303,7 +303,9 @@ impl Gate {
         let mut order = Order::default();
         for part in 0..PARTS.len() {
             let worth = |at: usize| worths[at][part];
-            order.put(&offers, worth, full[part]);
+            if part == 0 || stays[part] != stays[part - 1] {
+                order.put(&offers, worth, full[part]);
+            }
             saved[part] = order.saves(&offers, worth, limits[part]);
             if free > 0.0 {
                 saved_full[part] = order.saves(&offers, worth, full[part]);

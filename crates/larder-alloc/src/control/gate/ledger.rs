@@ -296,7 +296,15 @@ impl Ledger {
         Kind::all().filter_map(move |kind| {
             let count = self.counts.get(kind).filter(|count| count.offered > 0.0)?;
             let prospect = self.prospect(kind, Some(count), youth, write, nominal);
-            Some((kind, stays.map(|stay| prospect.worth(prospect.hope(stay)))))
+            // Under a tight budget all stays are the same.
+            let mut last = None;
+            let worth = |stay: f64| {
+                let known = last.filter(|&(before, _)| before == stay);
+                let (_, worth) = known.unwrap_or_else(|| (stay, prospect.worth(prospect.hope(stay))));
+                last = Some((stay, worth));
+                worth
+            };
+            Some((kind, stays.map(worth)))
         })
     }
 
