@@ -177,14 +177,20 @@ pub struct Findings {
 pub struct SinceDecision {
     /// What happened.
     pub measured: Measured,
-    /// The part of a whole epoch that has passed since, 0 to 1.
+    /// Seconds that have passed since.
+    pub seconds: f64,
+    /// The part of a whole epoch that these are, 0 to 1.
     pub part: f64,
 }
 
 impl Findings {
     /// What happened under the last decision, and the part of a whole epoch that it has stood for.
     pub(crate) fn under_decision(&self) -> SinceDecision {
-        self.since_decision.unwrap_or(SinceDecision { measured: self.measured, part: 1.0 })
+        self.since_decision.unwrap_or(SinceDecision {
+            measured: self.measured,
+            seconds: self.measured_seconds,
+            part: 1.0,
+        })
     }
 }
 

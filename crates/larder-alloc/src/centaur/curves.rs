@@ -151,7 +151,7 @@ impl<'a> Vm<'a> {
     /// While it was filled it missed more than the curve says of what it holds now, and no more than the curve says of what it held
     /// then: what lies between the two says nothing of the curve.
     pub(super) fn lesson(&self, before: u64) -> Option<Lesson> {
-        let SinceDecision { measured, part } = self.since_decision;
+        let SinceDecision { measured, part, .. } = self.since_decision;
         let measured = 1.0 - measured.request_hit_ratio()?;
         let filled = self.miss_ratio(self.held);
         let filling = self.miss_ratio(before.min(self.held));

@@ -5,7 +5,9 @@
 
 use super::ControlLoop;
 use crate::menu::{Menu, Point, Way};
-use crate::{AllocError, Constraints, Decision, Goals, Mode, Tenant, centaur};
+use crate::{
+    AllocError, Constraints, Decision, Findings, Goals, Measured, Mode, SinceDecision, Tenant, centaur,
+};
 
 /// What a tenant's partition is like, and does.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,8 +110,16 @@ impl ControlLoop {
         inputs: Vec<(usize, Tenant<'a>)>,
         cache_blocks: u32,
     ) -> Result<Vec<(usize, Tenant<'a>, Decision)>, AllocError> {
-        let constraints = Constraints { cache_blocks, ..self.constraints() };
-        let tenants: Vec<_> = inputs.iter().map(|(_, input)| *input).collect();
+        // Nothing has happened since the last decision: what it learned is not to be learned twice.
+        let constraints = Constraints { cache_blocks, passed_seconds: Some(0.0), ..self.constraints() };
+        let nothing = SinceDecision { measured: Measured::default(), seconds: 0.0, part: 0.0 };
+        let known = |(_, input): &(usize, Tenant<'_>)| {
+            input.findings.map(|found| Findings { since_decision: Some(nothing), ..found.clone() })
+        };
+        let found: Vec<_> = inputs.iter().map(known).collect();
+        let with = inputs.iter().zip(&found);
+        let tenants: Vec<_> =
+            with.map(|((_, input), found)| Tenant { findings: found.as_ref(), ..*input }).collect();
         let decisions = self.allocator.fork().allocate(&tenants, &constraints)?;
         Ok(inputs.into_iter().zip(decisions).map(|((at, input), decision)| (at, input, decision)).collect())
     }

@@ -9,7 +9,7 @@ use crate::{AllocError, Allocator, Decision, Measured, Mode, Needs, Profile, Sta
 
 impl ControlLoop {
     /// A tenant that is not there yet ([`ControlLoop::arrive`]): its number, which may be that of one that was removed.
-    pub fn add(&mut self, tenant: ControlTenant, now: f64) -> usize {
+    pub fn add(&mut self, tenant: ControlTenant) -> usize {
         let mode = first_mode(&self.profile, &self.config, tenant.write_policy);
         let decision = Decision { quota_blocks: 0, mode, predicted: None, reason: String::new() };
         let position = Position { decision, findings: None, present: false };
@@ -26,7 +26,6 @@ impl ControlLoop {
             self.tenants[at] = tenant;
             self.positions[at] = position;
         }
-        self.observe_what_is_needed(now);
         at
     }
 
@@ -45,7 +44,7 @@ impl ControlLoop {
         self.removed.push(tenant);
     }
 
-    /// This is wanted for a tenant; where that is something else than before, decisions about it are due soon, from an allocator that learns quickly. Another write policy holds at once.
+    /// This is wanted for a tenant; where that is something else than before, decisions about it are due soon, from an allocator that learns quickly. Another write policy holds at once. What has to be observed for it is from the next [arrival](Self::arrive) on, be it of nobody: of several changes at once it may be the same as before.
     pub fn change(&mut self, tenant: usize, wanted: ControlTenant, now: f64) {
         let Some(known) = self.tenants.get_mut(tenant).filter(|known| **known != wanted) else { return };
         if known.write_policy != wanted.write_policy {
@@ -55,7 +54,6 @@ impl ControlLoop {
         *known = wanted;
         self.unpriced = true;
         self.learn_quickly(now);
-        self.observe_what_is_needed(now);
     }
 
     /// Another allocator decides from now on, as `profile` says. Tenants keep their quotas until its first decision, which is due when its first epoch is
@@ -78,6 +76,7 @@ impl ControlLoop {
                 position.decision.reason = format!("{quota} blocks until the first decision of {name}");
             }
         }
+        self.decided = None;
         self.learn_quickly(now);
     }
 

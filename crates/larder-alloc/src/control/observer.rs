@@ -24,7 +24,7 @@ const ENOUGH: f64 = 20.0;
 /// Writes in an epoch of which the SSD takes [`ENOUGH`], or is out of use.
 const MANY: f64 = 5.0 * ENOUGH;
 
-/// What was counted of a tenant that was promised something weighs so much in the next epoch at most: first accesses of the epochs before, which do not come again, would have it promised less than
+/// What was counted of a tenant that was promised something, or has a share, weighs so much in the next epoch at most: first accesses of the epochs before, which do not come again, would have it promised less than
 /// it can have, and a promise is to be kept within a few epochs.
 const PROMISED_MEMORY: f64 = 0.2;
 
@@ -267,6 +267,7 @@ impl Observer {
             measured_seconds: now - self.began,
             since_decision: Some(SinceDecision {
                 measured: self.measured.since(&self.measured_before),
+                seconds: now - self.decided,
                 part: ((now - self.decided) / epoch_seconds).clamp(0.0, 1.0),
             }),
             latencies,
@@ -292,8 +293,8 @@ impl Observer {
             if is_out_of_use(&self.measured) {
                 self.past.cached_writes = Timed::default();
             }
-            let counted = rounds::kept(memory, &findings.epoch);
-            let counted = if promised { counted.min(PROMISED_MEMORY) } else { counted };
+            let counted = if promised { memory.min(PROMISED_MEMORY) } else { memory };
+            let counted = rounds::kept(counted, &findings.epoch);
             self.before = findings.seconds * counted;
             self.began = now;
             self.fade(memory, counted);

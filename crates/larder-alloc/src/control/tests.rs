@@ -490,13 +490,13 @@ fn predicted_writes_keep_to_the_budget() {
 fn tenants_come_for_the_first_time_and_go_for_good() {
     let mut control = control("eci", &["a"]);
     control.arrive(&[0], 0.0).expect("fits");
-    let b = control.add(tenant("b"), 10.0);
+    let b = control.add(tenant("b"));
     control.arrive(&[b], 10.0).expect("fits");
     assert_eq!(quotas(&control), [500, 500]);
     read_twice(&mut control, b, 30);
     control.remove(b, 20.0);
     control.remove(b, 20.0);
-    let c = control.add(tenant("c"), 20.0);
+    let c = control.add(tenant("c"));
     assert_eq!((b, c, control.tenants().len()), (1, 1, 2));
     control.arrive(&[c], 20.0).expect("fits");
     control.decide(100.0, &[]).expect("decides");

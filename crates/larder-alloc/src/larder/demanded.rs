@@ -7,6 +7,9 @@ use crate::{Reservation, SinceDecision};
 
 /// Epochs in which the latency came and the requests did not, after which no more of them are expected.
 const EPOCHS: f64 = 2.0;
+/// Then they are expected again after so many epochs; after twice as many each time, up to [`PATIENCE_MAX`]: it may ask for more by then, and could not show it while it had to wait longer.
+const PATIENCE: f64 = 8.0;
+const PATIENCE_MAX: f64 = 64.0;
 /// What is short of a promise by less than this part is kept.
 const NEARLY: f64 = 0.1;
 
@@ -21,24 +24,33 @@ pub(super) struct Demanded {
     short_epochs: f64,
     /// The most requests per second in these.
     most: f64,
+    /// Epochs since no more were expected.
+    refused_epochs: f64,
+    /// Times that that came.
+    refused: u32,
 }
 
 impl Demanded {
     /// What was measured under a decision.
     pub(super) fn learn(&mut self, reserved: Option<Reservation>, under: &SinceDecision, epoch_seconds: f64) {
         self.keep_to(reserved);
-        let (Some(latency), seconds) = (under.measured.mean_latency(), under.part * epoch_seconds) else {
-            return;
-        };
-        if self.least <= 0.0 || seconds <= 0.0 {
+        let (Some(latency), seconds) = (under.measured.mean_latency(), under.seconds) else { return };
+        if self.least <= 0.0 || seconds <= 0.0 || epoch_seconds <= 0.0 {
             return;
         }
         let rate = under.measured.requests() as f64 / seconds;
         let is_short = rate < self.least * (1.0 - NEARLY);
-        if !is_short || (self.asks_for().is_some() && rate > self.most * (1.0 + NEARLY)) {
-            (self.short_epochs, self.most) = (0.0, 0.0);
+        let refused = self.asks_for().is_some();
+        if !is_short || (refused && rate > self.most * (1.0 + NEARLY)) {
+            *self = Self { least: self.least, limit: self.limit, ..Self::default() };
+        } else if refused {
+            self.refused_epochs += seconds / epoch_seconds;
+            if self.refused_epochs >= (PATIENCE * f64::from(self.refused).exp2()).min(PATIENCE_MAX) {
+                (self.short_epochs, self.most, self.refused_epochs) = (0.0, 0.0, 0.0);
+                self.refused = self.refused.saturating_add(1);
+            }
         } else if self.limit.is_some_and(|limit| latency <= limit * (1.0 + NEARLY)) {
-            self.short_epochs += under.part;
+            self.short_epochs += seconds / epoch_seconds;
             self.most = self.most.max(rate);
         }
     }
@@ -73,7 +85,7 @@ mod tests {
     fn measured(rate: f64, part: f64) -> SinceDecision {
         let count = (rate * part * 10.0) as u64;
         let read_hits = Timed { count, seconds: count as f64 * 1e-3 };
-        SinceDecision { measured: Measured { read_hits, ..Measured::default() }, part }
+        SinceDecision { measured: Measured { read_hits, ..Measured::default() }, seconds: part * 10.0, part }
     }
 
     #[test]
@@ -108,6 +120,21 @@ mod tests {
         demanded.promise(Some(Reservation::Latency(1e-3)), 1e-3);
         demanded.learn(Some(Reservation::Latency(1e-3)), &measured(200.0, 5.0), 10.0);
         assert_eq!(demanded.asks_for(), None);
+    }
+
+    #[test]
+    fn it_may_ask_for_more_after_a_while() {
+        let mut demanded = Demanded::default();
+        let refused: Vec<bool> = (0..64)
+            .map(|_| {
+                let is_refused = demanded.asks_for().is_some();
+                demanded.promise(WISH, if is_refused { f64::INFINITY } else { 1e-3 });
+                demanded.learn(WISH, &measured(200.0, 1.0), 10.0);
+                is_refused
+            })
+            .collect();
+        let granted: Vec<usize> = (0..64).filter(|&at| !refused[at]).collect();
+        assert_eq!(granted, [0, 1, 10, 11, 28, 29, 62, 63]);
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl EpochLoop {
                     self.seats[*at]
                 }
                 None => {
-                    let at = self.control.add(tenant.control(), now);
+                    let at = self.control.add(tenant.control());
                     new.push(at);
                     Seat::new(at)
                 }

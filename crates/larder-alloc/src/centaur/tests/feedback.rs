@@ -86,7 +86,7 @@ fn a_partition_that_was_being_filled_teaches_only_what_that_does_not_explain() {
 #[test]
 fn only_what_came_after_the_decision_is_held_against_the_curve() {
     let mut findings = reads(0.8).findings();
-    let since = SinceDecision { measured: reads(0.2).findings().measured, part: 0.25 };
+    let since = SinceDecision { measured: reads(0.2).findings().measured, seconds: 15.0, part: 0.25 };
     findings.since_decision = Some(since);
     let lesson =
         Vm::of(&vm("a", &findings, 600)).and_then(|vm| vm.lesson(600)).expect("requests were measured");

@@ -163,9 +163,9 @@ impl Ledger {
         count.requests += 1.0;
         count.blocks += keys.len() as f64;
         for key in keys {
-            if self.sample.may_have(key) {
+            if self.sample.has(key) {
                 self.look(kind, key, now);
-                self.sample.thin(&mut self.counts);
+                self.sample.thin(now, &mut self.counts);
             }
         }
     }
@@ -175,9 +175,8 @@ impl Ledger {
         let Some(before) = self.sample.begin(key, kind.index(), now, &mut self.counts) else { return };
         let age = age(before.since, now, self.unit);
         let count = self.counts.count(before.kind);
-        count.lived = true;
+        count.live_from(before.since, self.sample.counted(), now, self.unit);
         let life = &mut count.lives[age];
-        life.lived += now - before.since.max(self.sample.counted());
         life.ended += 1.0;
         life.rewritten += if kind.is_write() { 1.0 } else { self.rewritten[kind.index()] };
         // A block that is not there can enter with this request, at its price.
@@ -421,7 +420,7 @@ impl Ledger {
 
     /// What was counted so far weighs this much from now on. Of who is idle the rates fade, and nothing that is newer takes the place of what else is known.
     pub(super) fn fade(&mut self, factor: f64) {
-        self.counts.iter_mut().for_each(|count| count.offered *= factor);
+        self.counts.iter_mut().for_each(|count| counts::fade(&mut count.offered, factor));
         self.seconds *= factor;
         if !std::mem::take(&mut self.is_active) {
             return;

@@ -87,7 +87,11 @@ fn what_requests_take_is_known_though_something_else_is_observed() {
     let budget = |control: &mut ControlLoop| {
         control.set_budget(Some(WriteBudget { bytes: 1e9, period_seconds: 86_400.0 }), 130.0);
     };
-    let changes: [Change; 2] = [budget, |control| control.change(1, read_only("b"), 130.0)];
+    let read_only_too = |control: &mut ControlLoop| {
+        control.change(1, read_only("b"), 130.0);
+        control.arrive(&[], 130.0).expect("fits");
+    };
+    let changes: [Change; 2] = [budget, read_only_too];
     for change in changes {
         let mut control = control("larder", None, vec![auto("a"), auto("b")]);
         // In an epoch that is over, and in the one that is under way.
@@ -120,6 +124,7 @@ fn a_rate_that_was_decided_by_is_known_though_something_else_is_observed() {
     read(&mut control, 0, 500, 1.0);
     control.decide(100.0, &[]).expect("decides");
     control.change(1, read_only("b"), 103.0);
+    control.arrive(&[], 103.0).expect("fits");
     read(&mut control, 0, 500, 1.0);
     assert_eq!(control.changed(106.25), [0], "ten requests a second, and then more than a hundred");
 }
@@ -131,16 +136,16 @@ fn for_who_is_gone_for_good_nothing_is_observed() {
     read(&mut control, 0, 100, 1.0);
     // Somebody else comes in the same moment for whom as much is needed: nothing that was counted is lost.
     control.remove(1, 10.0);
-    let c = control.add(read_only("c"), 10.0);
-    control.arrive(&[c], 10.0).expect("fits");
-    assert_eq!((c, control.needs()), (1, &with));
+    let (b, c) = (control.add(auto("b")), control.add(read_only("c")));
+    control.arrive(&[b, c], 10.0).expect("fits");
+    assert_eq!((b, c, control.needs()), (1, 2, &with));
     control.decide(50.0, &[]).expect("decides");
     assert_eq!(found(&control, 0).epoch.accesses, 200);
     control.remove(c, 60.0);
     control.arrive(&[], 60.0).expect("fits");
     let without = control.needs().clone();
     assert!(without.curves.len() < with.curves.len() && without.bank.len() < with.bank.len());
-    control.add(auto("d"), 70.0);
+    control.add(auto("d"));
     assert_eq!(control.needs(), &without);
 }
 

@@ -2,7 +2,7 @@
 
 use larder_policy::doors::{KINDS, Kind};
 
-use super::lives::{AGES, Age};
+use super::lives::{AGES, Age, age};
 
 /// Less than this of a count is none: what fades on and on would end in numbers so small that they fade no more, and a mean of two such is anything.
 const LEAST: f64 = 1e-9;
@@ -33,17 +33,37 @@ impl Count {
         }
     }
 
+    /// A life that began at `since` goes on from `counted`, or from then on, to `now`: at each age that it has meanwhile.
+    pub(super) fn live_from(&mut self, since: f64, counted: f64, now: f64, unit: f64) {
+        self.lived = true;
+        let mut from = since.max(counted);
+        let mut end = since + unit * (1u64 << age(since, from, unit)) as f64;
+        for at in age(since, from, unit)..AGES {
+            let until = if at == AGES - 1 { now } else { end.min(now) };
+            self.lives[at].lived += (until - from).max(0.0);
+            if until >= now {
+                return;
+            }
+            (from, end) = (until, since + 2.0 * (end - since));
+        }
+    }
+
     /// What became of what was offered weighs this much from now on, and lives `lives`.
     pub(super) fn fade(&mut self, factor: f64, lives: f64) {
         let Self { taken, resident, requests, blocks, .. } = self;
         [taken, resident, requests, blocks].into_iter().for_each(|one| fade(one, factor));
-        for Age { lived, ended, saved, rewritten } in &mut self.lives {
-            [lived, ended, saved, rewritten].into_iter().for_each(|one| fade(one, lives));
+        for life in &mut self.lives {
+            let Age { lived, ended, saved, rewritten } = life;
+            [lived, ended, saved, rewritten].into_iter().for_each(|one| *one *= lives);
+            if life.lived < LEAST && life.ended < LEAST {
+                *life = Age::default();
+            }
         }
     }
 }
 
-fn fade(count: &mut f64, factor: f64) {
+/// A count fades, to nothing in the end.
+pub(super) fn fade(count: &mut f64, factor: f64) {
     *count *= factor;
     if count.abs() < LEAST {
         *count = 0.0;

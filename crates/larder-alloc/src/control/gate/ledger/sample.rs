@@ -3,9 +3,9 @@
 //! Each age has a list of its blocks in the order in which they were accessed, so that only what grows older is touched when the lives under way are counted, not every block: prices
 //! are found many times in the life of a block.
 //!
-//! Of a tenant with more blocks than [`SAMPLE`] a part is looked at, by age: where there are too many, of the age that has the most of them half are looked at no more, once they are of it. What
-//! ends at an age, of what lives at it, does not depend on how many are looked at; so what was read once and never again (a scan of a whole disk) grows thin as it ages, and takes no
-//! place from blocks that are accessed all the time.
+//! Of a tenant with more blocks than [`SAMPLE`] a part is looked at, by age: where there are too many, of the age that has the most of them half are looked at no more, once they are of it, and so
+//! many of older ones at most; of an age that has few by now it is twice as many again. How many of those that live at an age end there does not depend on how many are looked at; so what
+//! was read once and never again (a scan of a whole disk) grows thin as it ages, and takes little place from blocks that are accessed all the time.
 
 use larder_policy::doors::spread;
 use larder_policy::index::{Index, hash};
@@ -20,8 +20,22 @@ pub(super) const SAMPLE: usize = 1 << 13;
 /// The list of the lives that began since they were counted last.
 const NEW: usize = AGES;
 
-/// Of an age of which there are fewer blocks twice as many are looked at from then on: half of what each would have if all had as many.
+/// The lists, from the youngest on.
+const LISTS: [usize; AGES + 1] = {
+    let mut lists = [NEW; AGES + 1];
+    let mut at = 0;
+    while at < AGES {
+        lists[at + 1] = at;
+        at += 1;
+    }
+    lists
+};
+
+/// Of an age of which there are fewer blocks more are looked at from then on: half of what each would have if all had as many.
 const FEW: usize = SAMPLE / (AGES + 1) / 2;
+
+/// So is it of one that has less than such a part of the blocks of the age that has the most.
+const LESS: usize = 4;
 
 /// A block: the kind of its last access, and when that was.
 #[derive(Clone, Copy, Debug)]
@@ -54,12 +68,8 @@ pub(super) struct Sample {
     lists: [List; AGES + 1],
     /// Blocks on each list.
     lens: [usize; AGES + 1],
-    /// A block is looked at, once it is on the list, if its spread key is no higher.
+    /// A block is looked at, once it is on the list, if its spread key is no higher. Of an older list this is no higher than of a younger one.
     limits: [u64; AGES + 1],
-    /// The highest of them.
-    highest: u64,
-    /// Blocks that came to a list of which fewer are looked at.
-    over: Vec<Handle>,
     /// Until when lives are counted.
     counted: f64,
     /// Seconds of the first age.
@@ -76,8 +86,6 @@ impl Sample {
             lists: [List::new(); AGES + 1],
             lens: [0; AGES + 1],
             limits: [u64::MAX; AGES + 1],
-            highest: u64::MAX,
-            over: Vec::new(),
             counted: now,
             unit,
         }
@@ -92,30 +100,23 @@ impl Sample {
         self.counted
     }
 
-    /// A block with this key may be looked at.
+    /// A block with this key is looked at.
     #[inline]
-    pub(super) fn may_have(&self, key: u64) -> bool {
-        spread(key) <= self.highest
+    pub(super) fn has(&self, key: u64) -> bool {
+        spread(key) <= self.limits[NEW]
     }
 
-    /// A block that may be looked at is accessed: a life begins, if those that begin now are looked at, and the one before ends. Not before anything that was counted.
+    /// A block that is looked at is accessed: a life begins, and the one before ends. Not before anything that was counted.
     pub(super) fn begin(&mut self, key: u64, kind: usize, now: f64, counts: &mut Counts) -> Option<Life> {
         let block = Block { key, since: now, kind: kind as u16 };
         let is_it = |handle: Handle| self.blocks[handle as usize].key == key;
         let Some(handle) = self.index.as_ref().and_then(|index| index.find(hash(key), is_it)) else {
-            if spread(key) <= self.limits[NEW] {
-                self.add(block);
-            }
+            self.add(block);
             return None;
         };
-        let before = self.blocks[handle as usize];
-        if spread(key) <= self.limits[NEW] {
-            self.leave(handle, before.kind, counts);
-            self.blocks[handle as usize] = block;
-            self.put(handle, NEW);
-        } else {
-            self.give_up(handle, counts);
-        }
+        let before = std::mem::replace(&mut self.blocks[handle as usize], block);
+        self.leave(handle, before.kind, counts);
+        self.put(handle, NEW);
         Some(Life { kind: before.kind.into(), since: before.since })
     }
 
@@ -154,101 +155,98 @@ impl Sample {
     }
 
     /// Look at fewer blocks, until they are no more than [`SAMPLE`].
-    pub(super) fn thin(&mut self, counts: &mut Counts) {
+    pub(super) fn thin(&mut self, now: f64, counts: &mut Counts) {
         while self.len() > SAMPLE {
-            let list = (0..=NEW).max_by_key(|&list| self.lens[list]).unwrap_or(NEW);
-            self.limits[list] /= 2;
-            self.find_highest();
-            let mut next = self.lists[list].oldest();
-            while let Some(handle) = next {
-                next = List::newer(&self.nodes, handle);
-                if self.is_over(handle, list) {
-                    self.give_up(handle, counts);
+            let most = (0..LISTS.len()).max_by_key(|&at| self.lens[LISTS[at]]).unwrap_or(0);
+            let limit = self.limits[LISTS[most]] / 2;
+            for &list in &LISTS[most..] {
+                if self.limits[list] > limit {
+                    self.limits[list] = limit;
+                    self.give_up_over(list, now, counts);
                 }
             }
         }
     }
 
-    /// A block is not looked at on this list.
-    fn is_over(&self, handle: Handle, list: usize) -> bool {
-        spread(self.blocks[handle as usize].key) > self.limits[list]
+    /// Look no more at the blocks of a list that are over its limit. Up to `now` they have lived.
+    fn give_up_over(&mut self, list: usize, now: f64, counts: &mut Counts) {
+        let mut next = self.lists[list].oldest();
+        while let Some(handle) = next {
+            next = List::newer(&self.nodes, handle);
+            let Block { key, since, kind } = self.blocks[handle as usize];
+            if spread(key) > self.limits[list] {
+                self.leave(handle, kind, counts);
+                counts.count(kind.into()).live_from(since, self.counted, now, self.unit);
+                self.forget(handle, key);
+            }
+        }
     }
 
-    /// A block is not looked at any more.
-    fn give_up(&mut self, handle: Handle, counts: &mut Counts) {
-        let Block { key, kind, .. } = self.blocks[handle as usize];
-        self.leave(handle, kind, counts);
+    /// A block that is on no list is not looked at any more.
+    fn forget(&mut self, handle: Handle, key: u64) {
         if let Some(index) = &mut self.index {
             index.remove(hash(key), handle);
         }
         self.free.push(handle);
     }
 
-    /// Look at more blocks of an age that has few.
-    fn thicken(&mut self) {
-        for (limit, &len) in self.limits.iter_mut().zip(&self.lens) {
-            if len < FEW {
+    /// Look at more blocks where there are few: at young ages, of which so many came since that was looked at last, first.
+    fn thicken(&mut self, came: usize) {
+        let most = self.lens.iter().copied().max().unwrap_or(0);
+        let few = FEW.max(most / LESS);
+        let is_empty = self.len() < SAMPLE / 2;
+        let mut younger = u64::MAX;
+        for list in LISTS {
+            let len = if list == NEW { came } else { self.lens[list] };
+            let limit = &mut self.limits[list];
+            if len < few || is_empty {
                 *limit = limit.saturating_mul(2) | 1;
             }
+            *limit = (*limit).min(younger);
+            younger = *limit;
         }
-        self.find_highest();
     }
 
-    fn find_highest(&mut self) {
-        self.highest = self.limits.iter().copied().max().unwrap_or(u64::MAX);
-    }
-
-    /// Count the lives under way up to `now`, each at the age that it has then.
+    /// Count the lives under way up to `now`, each at the ages that it has by then.
     pub(super) fn count_until(&mut self, now: f64, counts: &mut Counts) {
-        for list in 0..AGES - 1 {
+        let came = self.lens[NEW];
+        let mut older = Vec::new();
+        for list in (0..AGES - 1).rev() {
             while let Some(handle) = self.lists[list].oldest() {
                 let Block { since, kind, .. } = self.blocks[handle as usize];
                 if age(since, now, self.unit) <= list {
                     break;
                 }
-                let alive = &mut counts.count(kind.into()).alive;
-                alive[list] -= 1;
-                alive[list + 1] += 1;
-                self.change_list(handle, list, list + 1);
+                self.leave(handle, kind, counts);
+                older.push(handle);
             }
+        }
+        while let Some(handle) = self.lists[NEW].oldest() {
+            self.leave(handle, self.blocks[handle as usize].kind, counts);
+            older.push(handle);
         }
         let passed = now - self.counted;
         counts.iter_mut().for_each(|count| count.live(passed));
-        while let Some(handle) = self.lists[NEW].oldest() {
-            let Block { since, kind, .. } = self.blocks[handle as usize];
-            let (age, count) = (age(since, now, self.unit), counts.count(kind.into()));
-            count.lived = true;
-            count.lives[age].lived += now - since;
-            count.alive[age] += 1;
-            self.change_list(handle, NEW, age);
-        }
-        // Up to now they were looked at. One that grew older by several ages is there as often.
-        let mut over = std::mem::take(&mut self.over);
-        over.sort_unstable();
-        over.dedup();
-        for handle in over.drain(..) {
-            if self.is_over(handle, self.nodes[handle as usize].tag as usize) {
-                self.give_up(handle, counts);
+        // The oldest first, as they are on each list.
+        for handle in older {
+            let Block { key, since, kind } = self.blocks[handle as usize];
+            let (count, list) = (counts.count(kind.into()), age(since, now, self.unit));
+            count.live_from(since, self.counted, now, self.unit);
+            if spread(key) > self.limits[list] {
+                self.forget(handle, key);
+            } else {
+                count.alive[list] += 1;
+                self.put(handle, list);
             }
         }
-        self.over = over;
-        self.thicken();
+        self.thicken(came);
         self.counted = now;
-    }
-
-    fn change_list(&mut self, handle: Handle, from: usize, to: usize) {
-        self.lists[from].remove(&mut self.nodes, handle);
-        self.lens[from] -= 1;
-        self.put(handle, to);
-        if self.is_over(handle, to) {
-            self.over.push(handle);
-        }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.blocks.capacity() * size_of::<Block>()
             + self.nodes.capacity() * size_of::<Node>()
-            + (self.free.capacity() + self.over.capacity()) * size_of::<Handle>()
+            + self.free.capacity() * size_of::<Handle>()
             + self.index.as_ref().map_or(0, Index::memory_bytes)
     }
 }
@@ -270,8 +268,16 @@ mod tests {
     impl Model {
         fn count_until(&mut self, now: f64, unit: f64) {
             for &(kind, since) in self.blocks.values() {
-                let lived = self.lived.entry((kind, age(since, now, unit))).or_default();
-                *lived += now - since.max(self.counted);
+                // Second by second, as it were: by each end of an age.
+                let mut from = since.max(self.counted);
+                for age in 0..AGES {
+                    let end =
+                        if age == AGES - 1 { now } else { (since + unit * 2f64.powi(age as i32)).min(now) };
+                    if end > from {
+                        *self.lived.entry((kind, age)).or_default() += end - from;
+                        from = end;
+                    }
+                }
             }
             self.counted = now;
         }
@@ -308,20 +314,21 @@ mod tests {
     fn a_sample_that_is_thinned_counts_those_that_stay() {
         let (mut sample, mut counts) = (Sample::new(1.0, 0.0), Counts::default());
         for key in 0..40_000u64 {
-            if sample.may_have(key) {
+            if sample.has(key) {
                 sample.begin(key, 3, 0.0, &mut counts);
-                sample.thin(&mut counts);
+                sample.thin(0.0, &mut counts);
             }
             if key % 1000 == 0 {
                 sample.count_until(0.0, &mut counts);
             }
         }
         assert!(sample.len() <= SAMPLE && sample.len() > SAMPLE / 4, "{}", sample.len());
+        let looked_at = sample.len() as f64;
         sample.count_until(100.0, &mut counts);
         let count = counts.count(3);
         assert_eq!(count.alive.iter().map(|&alive| usize::from(alive)).sum::<usize>(), sample.len());
         let lived: f64 = count.lives.iter().map(|age| age.lived).sum();
-        assert_eq!(lived, 100.0 * sample.len() as f64);
+        assert_eq!(lived, 100.0 * looked_at);
         assert!(sample.blocks.len() <= SAMPLE + 1);
     }
 
@@ -330,9 +337,9 @@ mod tests {
         const HOT: u64 = 2000;
         let (mut sample, mut counts) = (Sample::new(1.0, 0.0), Counts::default());
         let see = |sample: &mut Sample, counts: &mut Counts, key: u64, now: f64| {
-            if sample.may_have(key) {
+            if sample.has(key) {
                 sample.begin(key, 1, now, counts);
-                sample.thin(counts);
+                sample.thin(now, counts);
             }
             assert!(sample.len() <= SAMPLE);
         };
@@ -359,45 +366,64 @@ mod tests {
     #[test]
     fn a_scan_takes_no_place_from_what_is_accessed_all_the_time() {
         assert_eq!(hot_looked_at_after(0, 20), 2000);
-        // Two million blocks beside them: as they end, and a little later.
-        let (during, after) = (hot_looked_at_after(2_000_000, 0), hot_looked_at_after(2_000_000, 20));
-        assert!(during > 200 && after > 500, "{during} {after}");
+        // Two million blocks beside them, of which the sample holds one in 250: as they end, a little later, and much later.
+        let [during, after, later] = [0, 20, 4000].map(|seconds| hot_looked_at_after(2_000_000, seconds));
+        assert!(during > 500 && after > 500 && later == 2000, "{during} {after} {later}");
+    }
+
+    /// Lives that all end as soon, in the mean: ends for each second lived, at each age of which there is much, as a part of that.
+    fn ends_per_second(blocks: u64, mean: f64, interval: f64) -> Vec<(usize, f64)> {
+        let (mut sample, mut counts) = (Sample::new(1.0, 0.0), Counts::default());
+        let mut rng = larder_policy::Rng::new(3);
+        let mut life = || (-mean * 1e6 * (1.0 - rng.below(1 << 30) as f64 / (1u64 << 30) as f64).ln()) as u64;
+        let mut due: std::collections::BTreeSet<(u64, u64)> = (0..blocks).map(|key| (life(), key)).collect();
+        let (mut ended, mut begun) = (vec![0.0; AGES], counts.count(1).lives);
+        let (mut counted, until) = (0.0, mean * 6.0);
+        while let Some((us, key)) = due.pop_first() {
+            let now = us as f64 / 1e6;
+            if now > until {
+                break;
+            }
+            due.insert((us + life(), key));
+            if now >= counted + interval {
+                counted = now;
+                sample.count_until(now, &mut counts);
+                if now < until / 2.0 {
+                    // Until then limits settle.
+                    (ended, begun) = (vec![0.0; AGES], counts.count(1).lives);
+                }
+            }
+            if sample.has(key) {
+                if let Some(life) = sample.begin(key, 1, now, &mut counts) {
+                    ended[age(life.since, now, 1.0)] += 1.0;
+                    counts.count(1).live_from(life.since, sample.counted(), now, 1.0);
+                }
+                sample.thin(now, &mut counts);
+            }
+            assert!(sample.limits.iter().all(|&limit| limit <= sample.limits[NEW]));
+        }
+        sample.count_until(until, &mut counts);
+        let lives = counts.count(1).lives;
+        let all = lives.iter().zip(&begun).zip(&ended).enumerate();
+        let rates =
+            all.map(|(age, ((life, begun), &ended))| (age, ended, ended * mean / (life.lived - begun.lived)));
+        rates.filter(|(_, ended, _)| *ended > 2000.0).map(|(age, _, rate)| (age, rate)).collect()
     }
 
     #[test]
     fn how_lives_end_is_found_as_well_of_a_part_of_them() {
-        // Each of a hundred thousand blocks is accessed again after 20 to 60 s, evenly.
-        const BLOCKS: u64 = 100_000;
-        let (mut sample, mut counts) = (Sample::new(1.0, 0.0), Counts::default());
-        let mut rng = larder_policy::Rng::new(3);
-        let mut due: BTreeMap<(u64, u64), ()> =
-            (0..BLOCKS).map(|key| ((rng.below(60_000), key), ())).collect();
-        let mut ended = [0.0; AGES];
-        while let Some(((ms, key), ())) = due.pop_first() {
-            let now = ms as f64 / 1000.0;
-            if ms > 300_000 {
-                break;
-            }
-            due.insert((ms + 20_000 + rng.below(40_000), key), ());
-            if sample.may_have(key) {
-                if let Some(life) = sample.begin(key, 1, now, &mut counts) {
-                    ended[age(life.since, now, 1.0)] += 1.0;
-                    // The ledger counts what a life lived since lives were counted last.
-                    counts.count(1).lives[age(life.since, now, 1.0)].lived +=
-                        now - life.since.max(sample.counted());
-                }
-                sample.thin(&mut counts);
-            }
-            if ms % 500 < 2 {
-                sample.count_until(now, &mut counts);
-            }
+        // All are looked at, or a part; counted often, or so seldom that more come meanwhile than can be looked at.
+        for (blocks, interval) in [(8_000, 1.0), (100_000, 1.0), (100_000, 8.0)] {
+            let rates = ends_per_second(blocks, 30.0, interval);
+            assert!(rates.len() >= 4, "{rates:?}");
+            assert!(
+                rates.iter().all(|(_, rate)| (rate - 1.0).abs() < 0.08),
+                "{blocks} {interval}: {rates:?}"
+            );
+            assert!(
+                rates.iter().all(|(_, rate)| (rate - 1.0).abs() < 0.08),
+                "{blocks} {interval}: {rates:?}"
+            );
         }
-        let lives = counts.count(1).lives;
-        let rate = |at: usize| ended[at] / lives[at].lived;
-        // Of those that are 16 to 32 s old 12 in 40 end, which in the mean are there for 14.2 of the 16 s; of the others in 32 to 64 s all, after 14 s in the mean.
-        let (young, old) = (0.3 / 14.2, 1.0 / 14.0);
-        assert!((rate(5) / young - 1.0).abs() < 0.1, "{} {young}", rate(5));
-        assert!((rate(6) / old - 1.0).abs() < 0.1, "{} {old}", rate(6));
-        assert!(sample.limits.iter().any(|&limit| limit < u64::MAX));
     }
 }
