@@ -26,7 +26,7 @@ pub(super) struct Known {
     pub(super) weight: f64,
     /// Seconds since it came.
     pub(super) seconds: f64,
-    /// It has not been there for a whole epoch.
+    /// It has not been there for a whole epoch, and others were there before.
     pub(super) fresh: bool,
     /// The measured latency as a multiple of what the curves alone predict.
     pub(super) correction: Correction,
@@ -109,12 +109,14 @@ impl Memory {
             let new = tenant.findings.filter(|_| !self.known.contains_key(tenant.name));
             let known = self.known.entry(tenant.name.to_owned()).or_default();
             known.seconds += new.map_or(passed, |findings| findings.measured_seconds.min(passed));
-            known.fresh = known.seconds < epoch;
             match tenant.found() {
                 Some(findings) => known.learn(tenant, findings, constraints),
                 None => known.weight *= fade,
             }
         }
+        // Where all have come at the same time nobody is known better than others.
+        let longest = self.known.values().map(|known| known.seconds).fold(0.0, f64::max);
+        self.known.values_mut().for_each(|known| known.fresh = known.seconds < epoch.min(longest));
     }
 
     /// To these tenants these latencies were promised for the requests per second that they reserved; infinite ones where nothing was.

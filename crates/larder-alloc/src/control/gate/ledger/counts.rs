@@ -33,19 +33,11 @@ impl Count {
         }
     }
 
-    /// A life that began at `since` goes on from `counted`, or from then on, to `now`: at each age that it has meanwhile.
+    /// A life that began at `since` goes on from `counted`, or from then on, to `now`: all of that counts for the age that it has by then. Told apart by each age that it had meanwhile it was
+    /// found to be worse: young blocks are then taken to be worth less, and of what is read again soon less enters.
     pub(super) fn live_from(&mut self, since: f64, counted: f64, now: f64, unit: f64) {
         self.lived = true;
-        let mut from = since.max(counted);
-        let mut end = since + unit * (1u64 << age(since, from, unit)) as f64;
-        for at in age(since, from, unit)..AGES {
-            let until = if at == AGES - 1 { now } else { end.min(now) };
-            self.lives[at].lived += (until - from).max(0.0);
-            if until >= now {
-                return;
-            }
-            (from, end) = (until, since + 2.0 * (end - since));
-        }
+        self.lives[age(since, now, unit)].lived += now - since.max(counted);
     }
 
     /// What became of what was offered weighs this much from now on, and lives `lives`.
