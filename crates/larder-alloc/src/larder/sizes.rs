@@ -8,7 +8,7 @@ use crate::{Constraints, Tenant};
 /// The bounds of each tenant. The least sizes never exceed the cache together.
 ///
 /// A tenant of which nothing is known gets an equal part of the cache, as far as the others' least sizes leave it, and no less
-/// than its own. One that has come lately keeps its equal part for a whole epoch, if it has it: what it accesses for the first time says nothing about whether it
+/// than its own. One that has come lately, to others, keeps its equal part for a whole epoch, if it has it: what it accesses for the first time says nothing about whether it
 /// will come back. (Not under a budget of writes: a partition that must not be empty writes.)
 pub(super) fn ranges(tenants: &[Tenant<'_>], known: &[&Known], constraints: &Constraints) -> Vec<Bounds> {
     let cache = u64::from(constraints.cache_blocks);
