@@ -68,6 +68,10 @@ const FADE: f64 = 1.0 - 1.0 / LOOKS;
 /// Of the ages of blocks that are told apart the youngest is such a part of an epoch.
 const UNITS: f64 = 64.0;
 
+/// What was counted of a tenant with a reservation weighs so much in the next epoch at most: first accesses of the epochs before, which do not come again, would have it promised less than it
+/// can have, and a reservation is to be kept within a few epochs.
+const RESERVED_MEMORY: f64 = 0.2;
+
 /// What the loop knows of the cache from the start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlConfig {
@@ -638,8 +642,10 @@ impl ControlLoop {
         if !self.positions[at].present {
             return None;
         }
-        let memory = whole.then_some(self.profile.memory);
-        let promised = self.tenants[at].goals.is_promise();
+        let goals = self.tenants[at].goals;
+        let most = if goals.reservation.is_some() { RESERVED_MEMORY } else { 1.0 };
+        let memory = whole.then_some(self.profile.memory.min(most));
+        let promised = goals.is_promise();
         let (nominal, epoch_seconds) = (self.config.nominal, self.config.epoch_seconds);
         let mut found = self.observers[at].findings(now, nominal, epoch_seconds, memory, promised);
         found.usage = usages.get(at).copied().unwrap_or_default();

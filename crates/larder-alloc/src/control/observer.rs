@@ -24,10 +24,6 @@ const ENOUGH: f64 = 20.0;
 /// Writes in an epoch of which the SSD takes [`ENOUGH`], or is out of use.
 const MANY: f64 = 5.0 * ENOUGH;
 
-/// What was counted of a tenant that was promised something, or has a share, weighs so much in the next epoch at most: first accesses of the epochs before, which do not come again, would have it promised less than
-/// it can have, and a promise is to be kept within a few epochs.
-const PROMISED_MEMORY: f64 = 0.2;
-
 /// Requests that are gathered before they are analyzed, which is faster than one by one.
 const TOGETHER: usize = 4096;
 
@@ -293,8 +289,7 @@ impl Observer {
             if is_out_of_use(&self.measured) {
                 self.past.cached_writes = Timed::default();
             }
-            let counted = if promised { memory.min(PROMISED_MEMORY) } else { memory };
-            let counted = rounds::kept(counted, &findings.epoch);
+            let counted = rounds::kept(memory, &findings.epoch);
             self.before = findings.seconds * counted;
             self.began = now;
             self.fade(memory, counted);

@@ -230,7 +230,7 @@ fn a_tenant_with_a_promise_is_measured_in_the_last_epoch_alone() {
 }
 
 #[test]
-fn first_accesses_are_soon_forgotten_of_a_tenant_with_a_promise() {
+fn first_accesses_are_soon_forgotten_of_a_tenant_with_a_reservation() {
     // A first epoch reads 400 blocks for the first time; then they come again.
     let missed = |goals: Goals| {
         let mut control = control("larder", &["a"]);
