@@ -5,7 +5,7 @@
 //! observed, and nothing else.
 //!
 //! What is counted of a tenant fades by the method's `memory` ([`Profile`]) from one whole epoch to the next: by 0, and is forgotten, with most; by less where it goes round for
-//! longer than an epoch (`rounds`). What was measured is that of the epoch alone, but that latencies of which there are few are mixed with those before.
+//! longer than an epoch (`rounds`), by more where it has a reservation. What was measured is that of the epoch alone, but that latencies of which there are few are mixed with those before.
 //! An allocator that learns quickly is also asked after a sixteenth, an eighth, a quarter and a half of an epoch from the
 //! arrival of a tenant. One that suddenly issues three times the requests per second that were decided by is taken for a newcomer too: what was counted of it
 //! before does not count any more (but its blocks keep their history).
