@@ -549,7 +549,9 @@ impl ControlLoop {
         // Of whom nothing is told now, what was told last: its blocks are not free.
         let known = (usages.len()..self.tenants.len()).map(|at| self.last_usage(at));
         let usages: Vec<CacheUse> = usages.iter().copied().chain(known).collect();
-        let found: Vec<_> = (0..self.tenants.len()).map(|at| self.find(at, now, &usages, whole)).collect();
+        let mut found: Vec<_> =
+            (0..self.tenants.len()).map(|at| self.find(at, now, &usages, whole)).collect();
+        self.find_held(&mut found);
         if let Some(gate) = &mut self.gate {
             let idle = self.observers.iter().enumerate().filter(|(_, observer)| observer.is_forgotten());
             idle.for_each(|(at, _)| gate.forget(at, self.pace.is_some(), now));
@@ -650,6 +652,19 @@ impl ControlLoop {
         let mut found = self.observers[at].findings(now, nominal, epoch_seconds, memory, promised);
         found.usage = usages.get(at).copied().unwrap_or_default();
         Some(found)
+    }
+
+    /// What each tenant would hold at the price of SSD writes, where there is a budget of them.
+    fn find_held(&self, found: &mut [Option<Findings>]) {
+        let (Some(gate), Some(_)) = (&self.gate, &self.pace) else { return };
+        let there: Vec<bool> = found.iter().map(Option::is_some).collect();
+        let Some(held) = gate.held(self.config.cache_blocks, &there) else { return };
+        for (found, held) in found.iter_mut().zip(held) {
+            // Of one that is idle nothing tells how much it will use.
+            if let Some(found) = found.as_mut().filter(|_| held > 0.0) {
+                found.held_at_price = Some(held as u32);
+            }
+        }
     }
 
     fn constraints(&self) -> Constraints {

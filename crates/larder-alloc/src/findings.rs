@@ -170,6 +170,8 @@ pub struct Findings {
     pub latencies: Latencies,
     /// How it uses its cache.
     pub usage: CacheUse,
+    /// Blocks that it would hold at the price of SSD writes, were those of all tenants to stay for as long; none where writes have no price.
+    pub held_at_price: Option<u32>,
 }
 
 /// What happened since the last decision, or since the tenant came.

@@ -14,7 +14,7 @@
 //!
 //! A quota is what a tenant gets back, not what it is held to: what it does not use, others do ([`Layout::Lending`]).
 //!
-//! The loop ([`crate::control`]) prices SSD writes for it, and then gives no rate of them ([`Profile::prices_writes`]): sizes are chosen as if there were no budget. Where a rate is given it is kept to.
+//! The loop ([`crate::control`]) prices SSD writes for it, and then gives no rate of them ([`Profile::prices_writes`]): sizes are chosen as if there were no budget, but for the most of a tenant of which little is worth its price (`sizes`). Where a rate is given it is kept to.
 
 mod demanded;
 mod hysteresis;
@@ -126,8 +126,13 @@ impl Allocator for Larder {
         }
         plan.keep_proportions(tenants, &known, lists, room);
         let quotas = quotas(tenants, &known, &ranges, &plan, room);
+        let at_price = |at: usize| {
+            let is_all = sizes::most_at_price(&tenants[at], constraints.cache_blocks) == Some(quotas[at]);
+            is_all.then_some(reasons::AT_PRICE)
+        };
         let decide = |at: usize| {
-            reasons::decide(&tenants[at], known[at], &plan, at, quotas[at], offers.words[at].as_deref())
+            let words = offers.words[at].as_deref().or_else(|| at_price(at));
+            reasons::decide(&tenants[at], known[at], &plan, at, quotas[at], words)
         };
         let decisions = (0..tenants.len()).map(decide).collect();
         self.memory.promise(tenants, &offers.limits);
@@ -219,12 +224,18 @@ fn quotas(tenants: &[Tenant<'_>], known: &[&Known], ranges: &[Bounds], plan: &Pl
         known.iter().zip(chosen).map(|(known, chosen)| known.misses_per_second(&chosen.choice)).collect();
     let mut most: Vec<u64> =
         tenants.iter().zip(ranges).map(|(tenant, range)| spare::most(tenant, range.least, room)).collect();
+    let useful = |(tenant, range): (&Tenant<'_>, &Bounds)| {
+        let cache = room.blocks.try_into().unwrap_or(u32::MAX);
+        sizes::most_at_price(tenant, cache).map_or(u64::MAX, |most| most.max(range.least))
+    };
+    let useful: Vec<u64> = tenants.iter().zip(ranges).map(useful).collect();
     // Each turn takes another tenant out at least.
     for _ in 0..=tenants.len() {
         let mut quotas = sizes.clone();
         let would_change = |at: usize| chosen[at].member.is_some_and(|member| !member.saturated);
-        let kept: Vec<u64> =
-            (0..most.len()).map(|at| if would_change(at) { sizes[at] } else { most[at] }).collect();
+        let kept: Vec<u64> = (0..most.len())
+            .map(|at| if would_change(at) { sizes[at] } else { most[at].min(useful[at]) })
+            .collect();
         let left = spare::give(left, &mut quotas, &held, &kept, &misses);
         spare::give(left, &mut quotas, &held, &most, &misses);
         let written = |at: usize| known[at].writes_per_second(&chosen[at].choice, quotas[at]);

@@ -19,6 +19,7 @@ use under_way::UnderWay;
 
 mod admitted;
 mod demand;
+mod held;
 mod ledger;
 mod under_way;
 
@@ -140,6 +141,8 @@ pub(super) struct Gate {
     nominal: Latencies,
     /// What enters is worth more, since the last pricing.
     price: Option<Price>,
+    /// More was offered than may be written, when prices were found last.
+    binds: bool,
     /// Seconds of the first age that is told apart.
     unit: f64,
     /// When prices were found last.
@@ -163,6 +166,7 @@ impl Gate {
             block_bytes: block_bytes.into(),
             nominal,
             price: None,
+            binds: false,
             unit,
             priced: now,
         };
@@ -311,6 +315,7 @@ impl Gate {
                 saved_full[part] = order.saves(&offers, worth, full[part]);
             }
         }
+        self.binds = offers.iter().map(|offer| offer.offered).sum::<f64>() > rate;
         let best = most_of(&saved);
         let spans = Spans { stay: stays[best], usual: written_over(even), youth };
         let among_full = match free > 0.0 {

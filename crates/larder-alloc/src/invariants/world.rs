@@ -153,6 +153,7 @@ impl Host {
             bank: bank.unwrap_or_default(),
             latencies,
             usage,
+            held_at_price: (self.rng.below(2) == 0).then(|| self.rng.below(CACHE_MAX.into()) as u32),
         }
     }
 

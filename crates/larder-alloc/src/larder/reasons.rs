@@ -7,21 +7,25 @@ use super::{Chosen, Plan};
 use crate::words::grouped;
 use crate::{ConfiguredPolicy, Decision, Mode, Prediction, Tenant};
 
-/// The decision on tenant `at`, that gets `quota` blocks.
+/// Of a tenant that gets the most that it can use at the price of SSD writes.
+pub(super) const AT_PRICE: &str =
+    "it can use no more: little of what it would write to the SSD is worth what others' writes are";
+
+/// The decision on tenant `at`, that gets `quota` blocks. `more` is what else is to be told of it.
 pub(super) fn decide(
     tenant: &Tenant<'_>,
     known: &Known,
     plan: &Plan,
     at: usize,
     quota: u64,
-    promise: Option<&str>,
+    more: Option<&str>,
 ) -> Decision {
     let Chosen { choice, member } = plan.chosen[at];
     // No quota exceeds the cache.
     let quota_blocks = quota as u32;
-    let and_promise = promise.map_or(String::new(), |words| format!("; {words}"));
+    let and_more = more.map_or(String::new(), |words| format!("; {words}"));
     let Some(way) = known.menu.ways.get(choice.way as usize) else {
-        let reason = format!("{} blocks: nothing is known of it yet{and_promise}", grouped(quota));
+        let reason = format!("{} blocks: nothing is known of it yet{and_more}", grouped(quota));
         return Decision { quota_blocks, mode: unknown_mode(tenant), predicted: None, reason };
     };
     let point = way.at(quota);
@@ -40,7 +44,7 @@ pub(super) fn decide(
         point.request_hit_ratio,
         point.ssd_writes
     );
-    reason.push_str(&format!("; {}{and_promise}", plan_words(plan)));
+    reason.push_str(&format!("; {}{and_more}", plan_words(plan)));
     Decision { quota_blocks, mode: way.mode, predicted: Some(predicted), reason }
 }
 

@@ -1,9 +1,23 @@
 //! The least and the most that each tenant may get, and what is set aside for those of whom nothing is known.
+//!
+//! Where SSD writes have a price, a tenant of which little is worth it gets little more than that would take ([`most_at_price`]): its curves tell what it would gain were all written that it asks for.
 
 use super::memory::Known;
 use crate::bounds::{Bounds, bounds};
 use crate::shares::share_out;
 use crate::{Constraints, Tenant};
+
+/// A tenant gets no more than so many times what its blocks would take at the price of SSD writes,
+const TIMES: f64 = 2.0;
+
+/// and such a part of the cache besides.
+const BESIDES: f64 = 0.1;
+
+/// The most that a tenant can use at the price of SSD writes, among others that can use the rest. One that was promised something gets what that takes.
+pub(super) fn most_at_price(tenant: &Tenant<'_>, cache_blocks: u32) -> Option<u64> {
+    let held = tenant.found()?.held_at_price.filter(|_| !tenant.goals.is_promise())?;
+    Some((TIMES * f64::from(held) + BESIDES * f64::from(cache_blocks)) as u64)
+}
 
 /// The bounds of each tenant. The least sizes never exceed the cache together.
 ///
@@ -25,7 +39,8 @@ pub(super) fn ranges(tenants: &[Tenant<'_>], known: &[&Known], constraints: &Con
     let fair: Vec<u64> = ranges.iter().enumerate().map(fair).collect();
     share_out(cache - sizes.iter().sum::<u64>(), &mut sizes, &fair);
     for (at, size) in sizes.into_iter().enumerate() {
-        let most = if unknown(at) { size } else { ranges[at].most };
+        let priced = most_at_price(&tenants[at], constraints.cache_blocks).unwrap_or(u64::MAX);
+        let most = if unknown(at) { size } else { ranges[at].most.min(priced).max(size) };
         ranges[at] = Bounds { least: size, most };
     }
     ranges

@@ -102,6 +102,32 @@ fn a_budget_makes_writes_pass_the_ssd() {
     assert!(tight.predicted.expect("there are curves").ssd_writes_per_second <= 9.9);
 }
 
+/// Both would gain by every block, but little of what the one writes is worth its price.
+#[test]
+fn who_writes_little_at_its_price_gets_little_more_than_that_takes() {
+    let by_tens = |hits: u64| (1..=10).map(|at| (at * 10, hits)).collect::<Vec<_>>();
+    let (gains, other) = (epoch(&by_tens(200), 2000, 0), epoch(&by_tens(100), 2000, 0));
+    let with = |held| Findings { held_at_price: held, ..gains.clone() };
+    let (few, many) = (with(Some(10)), with(Some(80)));
+    let decided = |found, goals, max_blocks| {
+        let one = Tenant { goals, quota_blocks: 100, ..tenant("one", Some(found)) };
+        let goals = Goals { max_blocks, ..Goals::default() };
+        decide(&[one, Tenant { goals, ..tenant("other", Some(&other)) }], &cache(100))
+    };
+    let nothing = Goals::default();
+    assert_eq!(quotas(&decided(&gains, nothing, None)), [100, 0]);
+    assert_eq!(quotas(&decided(&many, nothing, None)), [100, 0]);
+    // Twice ten blocks, and a tenth of the cache.
+    let little = decided(&few, nothing, None);
+    assert_eq!(quotas(&little), [30, 70]);
+    assert!(little[0].reason.ends_with(reasons::AT_PRICE), "{}", little[0].reason);
+    assert!(!little[1].reason.contains(reasons::AT_PRICE));
+    // What was promised is kept; and what the other may not have goes to who can use little of it.
+    let reservation = Some(Reservation::Latency(1e-3));
+    assert!(decided(&few, Goals { reservation, ..nothing }, None)[0].quota_blocks > 80);
+    assert_eq!(quotas(&decided(&few, nothing, Some(40))), [60, 40]);
+}
+
 #[test]
 fn a_newcomer_gets_an_equal_part() {
     let found = epoch(&[(90, 1000)], 2000, 0);

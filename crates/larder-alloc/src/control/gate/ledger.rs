@@ -8,6 +8,7 @@
 use larder_policy::doors::{KINDS, Kind, SHAPES};
 
 use counts::{Count, Counts};
+pub(super) use lives::BOUNDS;
 use lives::{AGES, Course, Hope, age};
 use sample::Sample;
 use took::Took;
@@ -162,6 +163,7 @@ impl Ledger {
         let count = self.count(kind);
         count.requests += 1.0;
         count.blocks += keys.len() as f64;
+        count.asked += keys.len() as f64;
         for key in keys {
             if self.sample.has(key) {
                 self.look(kind, key, now);
@@ -418,9 +420,32 @@ impl Ledger {
         (taken - resident + guess * GUESSED) / (taken + GUESSED)
     }
 
+    /// Blocks that are resident where such a part of each kind enters, were they to stay for as long as each age begins with, and as the last ends with.
+    pub(super) fn held(&self, shares: &[f64; KINDS]) -> [f64; BOUNDS] {
+        let mut held = [0.0; BOUNDS];
+        if self.seconds <= 0.0 {
+            return held;
+        }
+        for kind in Kind::all() {
+            let Some(count) = self.counts.get(kind).filter(|count| count.asked > 0.0) else { continue };
+            let entered = count.offered * shares[kind.index()];
+            let found = if kind.is_write() { 0.0 } else { (count.asked - count.offered).max(0.0) };
+            let lasts = match count.lived {
+                true => Course::of(&count.lives, self.unit).lasts(),
+                false => Course::endless(self.unit),
+            };
+            let per_second = (found + entered) / self.seconds;
+            held.iter_mut().zip(lasts).for_each(|(held, lasts)| *held += per_second * lasts);
+        }
+        held
+    }
+
     /// What was counted so far weighs this much from now on. Of who is idle the rates fade, and nothing that is newer takes the place of what else is known.
     pub(super) fn fade(&mut self, factor: f64) {
-        self.counts.iter_mut().for_each(|count| counts::fade(&mut count.offered, factor));
+        self.counts.iter_mut().for_each(|count| {
+            counts::fade(&mut count.offered, factor);
+            counts::fade(&mut count.asked, factor);
+        });
         self.seconds *= factor;
         if !std::mem::take(&mut self.is_active) {
             return;
@@ -436,7 +461,9 @@ impl Ledger {
     pub(super) fn sleep(&mut self) -> bool {
         self.is_asleep = true;
         self.sample = Sample::new(self.unit, self.sample.counted());
-        self.counts.iter_mut().for_each(|count| (count.offered, count.alive) = (0.0, [0; AGES]));
+        self.counts.iter_mut().for_each(|count| {
+            (count.offered, count.asked, count.alive) = (0.0, 0.0, [0; AGES]);
+        });
         self.seconds = 0.0;
         self.demand.is_forgotten()
     }

@@ -12,6 +12,8 @@ const LEAST: f64 = 1e-9;
 pub(super) struct Count {
     /// Blocks that were written to the SSD, or would have been.
     pub offered: f64,
+    /// Blocks that were asked for, in the same time.
+    pub asked: f64,
     /// Those of writes that it took, and those of them that were resident before.
     pub taken: f64,
     pub resident: f64,

@@ -3,6 +3,9 @@
 /// Ages that are told apart, each up to twice the one before.
 pub(super) const AGES: usize = 18;
 
+/// The begins of all ages, and the end of the last.
+pub(in super::super) const BOUNDS: usize = AGES + 1;
+
 /// An age is known when so many blocks have passed through it.
 pub(super) const ENOUGH: f64 = 4.0;
 
@@ -32,7 +35,7 @@ pub(super) struct Course {
     unit: f64,
     ages: [Option<Known>; AGES],
     /// At the begin of each age, and of the one after the last: up to the first of which not enough is known, and there.
-    begins: [Begin; AGES + 1],
+    begins: [Begin; BOUNDS],
     /// Ages before the first of which not enough is known.
     known: usize,
 }
@@ -84,7 +87,7 @@ impl Course {
                 });
             }
         }
-        let mut begins = [Begin::default(); AGES + 1];
+        let mut begins = [Begin::default(); BOUNDS];
         let mut begin = Begin { alive: 1.0, ..Begin::default() };
         let mut known = 0;
         begins[0] = begin;
@@ -115,6 +118,32 @@ impl Course {
             saved: self.go_on(begin.saved, stay, expected, |known| known.saved),
             rewritten: self.go_on(begin.rewritten, stay, 0.0, |known| known.rewritten),
         }
+    }
+
+    /// Mean seconds until a life ends, of those that each age begins with at most, and of those that the last ends with. Ages of which nothing is known are like the last that is known.
+    pub(super) fn lasts(&self) -> [f64; BOUNDS] {
+        let mut lasts = [0.0; BOUNDS];
+        let (mut alive, mut per_second) = (1.0, 0.0);
+        for at in 0..AGES {
+            let seconds = whole(at, self.unit);
+            let known = self.ages[at];
+            per_second = known.map_or(per_second, |known| known.per_second);
+            let survive = known.map_or_else(|| (-per_second * seconds).exp(), |known| known.survive);
+            // Of a rate near nothing the quotient is anything.
+            let lived = if survive < 1.0 - 1e-9 { (1.0 - survive) / per_second } else { seconds };
+            lasts[at + 1] = lasts[at] + alive * lived;
+            alive *= survive;
+        }
+        lasts
+    }
+
+    /// The same of lives of which nothing is known: they do not end.
+    pub(super) fn endless(unit: f64) -> [f64; BOUNDS] {
+        let mut lasts = [0.0; BOUNDS];
+        for at in 0..AGES {
+            lasts[at + 1] = lasts[at] + whole(at, unit);
+        }
+        lasts
     }
 
     /// The `value` of the ages before the first of which not enough is known, and of those from there on, up to `stay`.

@@ -49,6 +49,25 @@ fn ends_that_come_at_any_moment() {
 }
 
 #[test]
+fn lives_last_until_they_end() {
+    let seconds = |at: usize| if at == 0 { 0.0 } else { f64::from(1 << (at - 1)) };
+    let lasts = Course::of(&lives(100.0, 1.0, 0.0), 1.0).lasts();
+    assert!(
+        (0..BOUNDS).all(|at| near(lasts[at], 100.0 * (1.0 - f64::exp(-seconds(at) / 100.0)))),
+        "{lasts:?}"
+    );
+    // None ended, or nothing is known.
+    for endless in [Course::of(&lives(100.0, 0.0, 0.0), 1.0).lasts(), Course::endless(1.0)] {
+        assert!((0..BOUNDS).all(|at| near(endless[at], seconds(at))), "{endless:?}");
+    }
+    // Of the first 16 seconds all is known: what comes then is like them.
+    let mut young = lives(100.0, 1.0, 0.0);
+    young[5..].fill(Age::default());
+    let young = Course::of(&young, 1.0).lasts();
+    assert!(young.iter().zip(lasts).all(|(&one, other)| near(one, other)), "{young:?}");
+}
+
+#[test]
 fn of_what_is_not_known_a_read_is_expected() {
     let unknown = [Age::default(); AGES];
     let part = 1.0 - f64::exp(-1.0);
