@@ -551,7 +551,7 @@ impl ControlLoop {
         let usages: Vec<CacheUse> = usages.iter().copied().chain(known).collect();
         let mut found: Vec<_> =
             (0..self.tenants.len()).map(|at| self.find(at, now, &usages, whole)).collect();
-        self.find_held(&mut found);
+        self.find_held(now, &mut found);
         if let Some(gate) = &mut self.gate {
             let idle = self.observers.iter().enumerate().filter(|(_, observer)| observer.is_forgotten());
             idle.for_each(|(at, _)| gate.forget(at, self.pace.is_some(), now));
@@ -654,15 +654,14 @@ impl ControlLoop {
         Some(found)
     }
 
-    /// What each tenant would hold at the price of SSD writes, where there is a budget of them.
-    fn find_held(&self, found: &mut [Option<Findings>]) {
+    /// What each tenant would hold at the price of SSD writes, where there is a budget of them. Of one that asked for nothing since the last decision nothing tells how much it will use.
+    fn find_held(&self, now: f64, found: &mut [Option<Findings>]) {
         let (Some(gate), Some(_)) = (&self.gate, &self.pace) else { return };
         let there: Vec<bool> = found.iter().map(Option::is_some).collect();
-        let Some(held) = gate.held(self.config.cache_blocks, &there) else { return };
+        let Some(held) = gate.held(now, self.config.cache_blocks, &there) else { return };
         for (found, held) in found.iter_mut().zip(held) {
-            // Of one that is idle nothing tells how much it will use.
-            if let Some(found) = found.as_mut().filter(|_| held > 0.0) {
-                found.held_at_price = Some(held as u32);
+            if let Some(found) = found.as_mut().filter(|it| it.under_decision().measured.requests() > 0) {
+                found.held_at_price = held.map(|held| held as u32);
             }
         }
     }

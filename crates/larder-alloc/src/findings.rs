@@ -170,7 +170,7 @@ pub struct Findings {
     pub latencies: Latencies,
     /// How it uses its cache.
     pub usage: CacheUse,
-    /// Blocks that it would hold at the price of SSD writes, were those of all tenants to stay for as long; none where writes have no price.
+    /// Blocks that it would hold at the price of SSD writes, were those of all tenants to stay for as long; none where all may be written, where everything fits, or where the tenant asks for nothing.
     pub held_at_price: Option<u32>,
 }
 

@@ -127,12 +127,13 @@ impl Allocator for Larder {
         plan.keep_proportions(tenants, &known, lists, room);
         let quotas = quotas(tenants, &known, &ranges, &plan, room);
         let at_price = |at: usize| {
-            let is_all = sizes::most_at_price(&tenants[at], constraints.cache_blocks) == Some(quotas[at]);
-            is_all.then_some(reasons::AT_PRICE)
+            let most = sizes::most_at_price(&tenants[at], constraints.cache_blocks)?;
+            let held = tenants[at].found()?.held_at_price?;
+            (most == quotas[at]).then(|| reasons::at_price(held))
         };
         let decide = |at: usize| {
-            let words = offers.words[at].as_deref().or_else(|| at_price(at));
-            reasons::decide(&tenants[at], known[at], &plan, at, quotas[at], words)
+            let words = offers.words[at].clone().or_else(|| at_price(at));
+            reasons::decide(&tenants[at], known[at], &plan, at, quotas[at], words.as_deref())
         };
         let decisions = (0..tenants.len()).map(decide).collect();
         self.memory.promise(tenants, &offers.limits);

@@ -113,8 +113,13 @@ impl ControlLoop {
         // Nothing has happened since the last decision: what it learned is not to be learned twice.
         let constraints = Constraints { cache_blocks, passed_seconds: Some(0.0), ..self.constraints() };
         let nothing = SinceDecision { measured: Measured::default(), seconds: 0.0, part: 0.0 };
+        // Nor is it known what would be worth writing to a cache that is divided otherwise.
         let known = |(_, input): &(usize, Tenant<'_>)| {
-            input.findings.map(|found| Findings { since_decision: Some(nothing), ..found.clone() })
+            input.findings.map(|found| Findings {
+                since_decision: Some(nothing),
+                held_at_price: None,
+                ..found.clone()
+            })
         };
         let found: Vec<_> = inputs.iter().map(known).collect();
         let with = inputs.iter().zip(&found);

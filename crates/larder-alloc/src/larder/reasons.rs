@@ -7,9 +7,10 @@ use super::{Chosen, Plan};
 use crate::words::grouped;
 use crate::{ConfiguredPolicy, Decision, Mode, Prediction, Tenant};
 
-/// Of a tenant that gets the most that it can use at the price of SSD writes.
-pub(super) const AT_PRICE: &str =
-    "it can use no more: little of what it would write to the SSD is worth what others' writes are";
+/// Of a tenant that gets the most that it can use at the price of SSD writes, of which it would hold so many blocks.
+pub(super) fn at_price(held: u32) -> String {
+    format!("no more: at the price of SSD writes its blocks take about {} of the cache", grouped(held))
+}
 
 /// The decision on tenant `at`, that gets `quota` blocks. `more` is what else is to be told of it.
 pub(super) fn decide(

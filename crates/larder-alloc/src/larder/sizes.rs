@@ -13,7 +13,7 @@ const TIMES: f64 = 2.0;
 /// and such a part of the cache besides.
 const BESIDES: f64 = 0.1;
 
-/// The most that a tenant can use at the price of SSD writes, among others that can use the rest. One that was promised something gets what that takes.
+/// The most that a tenant can use at the price of SSD writes, among others that can use the rest. One for which a promise is wanted gets what that takes.
 pub(super) fn most_at_price(tenant: &Tenant<'_>, cache_blocks: u32) -> Option<u64> {
     let held = tenant.found()?.held_at_price.filter(|_| !tenant.goals.is_promise())?;
     Some((TIMES * f64::from(held) + BESIDES * f64::from(cache_blocks)) as u64)

@@ -420,24 +420,40 @@ impl Ledger {
         (taken - resident + guess * GUESSED) / (taken + GUESSED)
     }
 
-    /// Blocks that are resident where such a part of each kind enters, were they to stay for as long as each age begins with, and as the last ends with.
-    pub(super) fn held(&self, shares: &[f64; KINDS]) -> [f64; BOUNDS] {
-        let mut held = [0.0; BOUNDS];
-        if self.seconds <= 0.0 {
-            return held;
+    /// Blocks that are resident where such a part of each kind of reads enters and as much of writes as did lately, were they to stay for as long as each age begins with, and as the last ends with. `None` of
+    /// a tenant that asks for nothing.
+    pub(super) fn held(&self, now: f64, shares: &[f64; KINDS]) -> Option<[f64; BOUNDS]> {
+        let seconds = self.seconds + now - self.sample.counted();
+        if self.is_idle() || seconds <= 0.0 {
+            return None;
         }
+        let unheard = self.unheard();
+        let mut held = [0.0; BOUNDS];
         for kind in Kind::all() {
             let Some(count) = self.counts.get(kind).filter(|count| count.asked > 0.0) else { continue };
-            let entered = count.offered * shares[kind.index()];
-            let found = if kind.is_write() { 0.0 } else { (count.asked - count.offered).max(0.0) };
+            let resident = match kind.is_write() {
+                true => count.taken,
+                false => {
+                    (count.asked * unheard - count.offered).max(0.0) + count.offered * shares[kind.index()]
+                }
+            };
             let lasts = match count.lived {
                 true => Course::of(&count.lives, self.unit).lasts(),
                 false => Course::endless(self.unit),
             };
-            let per_second = (found + entered) / self.seconds;
+            let per_second = resident / seconds;
             held.iter_mut().zip(lasts).for_each(|(held, lasts)| *held += per_second * lasts);
         }
-        held
+        Some(held)
+    }
+
+    /// So many reads came for each that was heard of: where requests are served elsewhere in great number some are not told.
+    fn unheard(&self) -> f64 {
+        let reads = Kind::all().filter(|kind| !kind.is_write());
+        let heard: f64 = reads.filter_map(|kind| self.counts.get(kind)).map(|count| count.requests).sum();
+        let by = [ServedBy::ReadHit, ServedBy::ReadMiss];
+        let came: f64 = by.iter().flat_map(|&by| &self.took[by as usize]).map(Took::count).sum();
+        if heard > 0.0 { (came / heard).max(1.0) } else { 1.0 }
     }
 
     /// What was counted so far weighs this much from now on. Of who is idle the rates fade, and nothing that is newer takes the place of what else is known.

@@ -106,14 +106,15 @@ fn what_comes_again_after_a_while_enters_however_much_may() {
     }
 }
 
-/// The one reads 300 blocks in turn, again and again, the other what it never read before: what each would hold of a cache of so many blocks after two minutes in which so many a second could be written.
-fn held_by_two(rate: f64, cache_blocks: u32) -> Option<Vec<f64>> {
-    let mut gate = gate(3);
+/// One reads 300 blocks in turn, again and again, one reads what it never read before, one writes such, and one does nothing: what each would hold of a cache of so many blocks after two minutes in which
+/// so many a second could be written.
+fn held_by_four(rate: f64, cache_blocks: u32) -> Option<Vec<Option<f64>>> {
+    let mut gate = gate(4);
     let mut resident = std::collections::BTreeSet::new();
     for at in 0..12_000u64 {
         let now = at as f64 / 100.0;
         if at % 100 == 0 {
-            gate.price(now, limited(rate), SMALL, 15.0 / 16.0, &[WB[0], WB[0], WB[0]]);
+            gate.price(now, limited(rate), SMALL, 15.0 / 16.0, &[WB[0]; 4]);
         }
         let again = at * 7919 % 300 * 10;
         if resident.contains(&again) {
@@ -123,18 +124,20 @@ fn held_by_two(rate: f64, cache_blocks: u32) -> Option<Vec<f64>> {
             resident.insert(again);
         }
         request(&mut gate, 1, false, 1_000_000 + at, 1, now);
+        request(&mut gate, 2, true, 2_000_000 + at, 1, now);
     }
-    gate.held(cache_blocks, &[true; 3])
+    gate.held(120.0, cache_blocks, &[true; 4])
 }
 
 #[test]
 fn who_writes_nothing_at_the_price_holds_nothing() {
     // All 300 blocks are there, and stay.
-    let held = held_by_two(60.0, 200).expect("not all may be written");
-    assert!((185.0..=200.0).contains(&held[0]) && held[1] < 15.0 && held[2] == 0.0, "{held:?}");
+    let held = held_by_four(60.0, 200).expect("not all may be written");
+    let [Some(again), Some(anew), Some(written), None] = held[..] else { panic!("{held:?}") };
+    assert!((185.0..=200.0).contains(&again) && anew < 15.0 && written == 0.0, "{held:?}");
     // All may be written; a cache in which there is room for everything that could come.
-    assert_eq!(held_by_two(f64::INFINITY, 200), None);
-    assert_eq!(held_by_two(60.0, u32::MAX), None);
+    assert_eq!(held_by_four(f64::INFINITY, 200), None);
+    assert_eq!(held_by_four(60.0, u32::MAX), None);
 }
 
 /// Blocks read in turn, again and again, a hundred a second, with no limit of writes: the part of those of the last twenty seconds that may enter a cache of so many blocks.

@@ -35,6 +35,11 @@ impl Took {
         self.seconds *= factor;
     }
 
+    /// Requests that were measured.
+    pub(super) fn count(&self) -> f64 {
+        self.requests
+    }
+
     /// Mean seconds of a request; what is not known yet is taken to be as `guess` says.
     pub(super) fn mean(&self, guess: f64) -> f64 {
         (self.seconds + self.kept_seconds + guess * (ENOUGH - self.kept)) / (self.requests + ENOUGH)
