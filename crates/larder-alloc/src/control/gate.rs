@@ -291,6 +291,8 @@ impl Gate {
         let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
         let unaffordable = affordable(there.map(|(ledger, _)| ledger.demand()), lasting, period);
         let worth = least.max(FORESIGHT * unaffordable);
+        // Those that are accessed again and again keep their places: what else enters leaves sooner than by the limits below.
+        let longest = self.longest_stay(now, room.cache_blocks, writes.iter().map(Option::is_some));
         // By then all that the cache holds has been written over.
         let written_over = |rate: f64| f64::from(room.cache_blocks) / rate.max(f64::MIN_POSITIVE);
         let (youth, places) = (written_over(rate), self.places(writes));
@@ -298,7 +300,7 @@ impl Gate {
         let seconds = since.max(self.unit);
         let free = if rate.is_finite() { 0.0 } else { room.free as f64 / seconds };
         let within = |part: f64| Limit { writes: rate, places: places * part, worth };
-        let stays = PARTS.map(|part| written_over(rate.min(places * part)));
+        let stays = PARTS.map(|part| written_over(rate.min(places * part)).min(longest));
         let (offers, worths) = self.offers(stays, youth, writes);
         let full = PARTS.map(within);
         let limits = full.map(|limit| Limit { places: limit.places + free, ..limit });

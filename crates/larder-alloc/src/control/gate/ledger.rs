@@ -8,8 +8,8 @@
 use larder_policy::doors::{KINDS, Kind, SHAPES};
 
 use counts::{Count, Counts};
-pub(super) use lives::BOUNDS;
 use lives::{AGES, Course, Hope, age};
+pub(super) use lives::{BOUNDS, bounds};
 use sample::Sample;
 use took::Took;
 
@@ -439,7 +439,8 @@ impl Ledger {
             };
             let lasts = match count.lived {
                 true => Course::of(&count.lives, self.unit).lasts(),
-                false => Course::endless(self.unit),
+                // Of lives of which nothing is known none ends.
+                false => bounds(self.unit),
             };
             let per_second = resident / seconds;
             held.iter_mut().zip(lasts).for_each(|(held, lasts)| *held += per_second * lasts);

@@ -2,6 +2,9 @@
 
 use super::super::budget::{Pace, WriteBudget};
 use super::*;
+use larder_policy::cache::Found;
+use larder_policy::index::hash;
+use larder_policy::{Cache, replacement::lru::Lru};
 
 const NOMINAL: Latencies =
     Latencies { read_hit: 1e-4, read_miss: 5e-3, cached_write: 1e-4, backing_write: 2e-3, write_back: 0.0 };
@@ -106,9 +109,9 @@ fn what_comes_again_after_a_while_enters_however_much_may() {
     }
 }
 
-/// One reads 300 blocks in turn, again and again, one reads what it never read before, one writes such, which saves it nothing, and one does nothing: what each would hold of a cache of so many blocks after two minutes in which
-/// so many a second could be written.
-fn held_by_four(rate: f64, cache_blocks: u32) -> Option<Vec<Option<f64>>> {
+/// One reads 300 blocks in turn, again and again, one reads what it never read before, one writes such, which saves it nothing, and one does nothing: two minutes in which so many blocks a second could be
+/// written.
+fn of_four(rate: f64) -> Gate {
     let through = Some(WritePolicy::WriteThrough);
     let (mut gate, policies) = (gate(4), [WB[0], WB[0], through, WB[0]]);
     let mut resident = std::collections::BTreeSet::new();
@@ -133,18 +136,71 @@ fn held_by_four(rate: f64, cache_blocks: u32) -> Option<Vec<Option<f64>>> {
         let offer = Offer { offered: 1, taken: u64::from(enters), resident: 0 };
         gate.served(2, kind, by, offer, seconds);
     }
-    gate.held(120.0, cache_blocks, &[true; 4])
+    gate
 }
 
 #[test]
 fn who_writes_nothing_at_the_price_holds_nothing() {
     // All 300 blocks are there, and stay.
-    let held = held_by_four(60.0, 200).expect("not all may be written");
+    let held = of_four(60.0).held(120.0, 200, &[true; 4]).expect("not all may be written");
     let [Some(again), Some(anew), Some(written), None] = held[..] else { panic!("{held:?}") };
     assert!((185.0..=200.0).contains(&again) && anew < 15.0 && written < 1.0, "{held:?}");
     // All may be written; a cache in which there is room for everything that could come.
-    assert_eq!(held_by_four(f64::INFINITY, 200), None);
-    assert_eq!(held_by_four(60.0, u32::MAX), None);
+    assert_eq!(of_four(f64::INFINITY).held(120.0, 200, &[true; 4]), None);
+    assert_eq!(of_four(60.0).held(120.0, u32::MAX, &[true; 4]), None);
+}
+
+#[test]
+fn blocks_stay_for_as_long_as_what_enters_has_room() {
+    let stay = |rate, cache_blocks| of_four(rate).longest_stay(120.0, cache_blocks, [true; 4].into_iter());
+    // A hundred a second are read again, each after three seconds, and hardly anything else enters: where there is room for two thirds of them they stay for two.
+    assert!((1.8..=2.0).contains(&stay(60.0, 200)), "{}", stay(60.0, 200));
+    assert_eq!([stay(60.0, u32::MAX), stay(f64::INFINITY, 200)], [f64::INFINITY; 2]);
+}
+
+/// One reads 800 blocks in turn, each after eight seconds, the other 3,000, each after 30, from a cache of 1,200 into which 30 a second may enter: hits of the first, and how many entered, in five minutes.
+fn beside_who_keeps_its_places() -> (u64, u64) {
+    let mut gate = gate(2);
+    let mut cache = Cache::new(SMALL.cache_blocks, Lru::default());
+    let (mut hits, mut entered) = (0, 0);
+    for at in 0..60_000u64 {
+        let now = at as f64 / 100.0;
+        if at % 100 == 0 {
+            gate.price(now, limited(30.0), SMALL, 15.0 / 16.0, &[WB[0], WB[0]]);
+        }
+        for (tenant, key) in [at * 7919 % 800 * 10, 1_000_000 + at * 7919 % 3000 * 10].into_iter().enumerate()
+        {
+            let (kind, enters) = gate.ask(tenant, false, &[key], now);
+            let found = cache.find(key, hash(key));
+            let (by, offered) = match found {
+                Found::Resident(handle) => {
+                    cache.hit(handle);
+                    (ServedBy::ReadHit, 0)
+                }
+                absent => {
+                    if enters {
+                        cache.enter(key, hash(key), absent, 0, |_, _| {});
+                    }
+                    (ServedBy::ReadMiss, 1)
+                }
+            };
+            let seconds = if offered == 0 { NOMINAL.read_hit } else { NOMINAL.read_miss };
+            gate.served(tenant, kind, by, Offer { offered, ..Offer::default() }, seconds);
+            if at >= 30_000 {
+                hits += u64::from(tenant == 0 && offered == 0);
+                entered += u64::from(offered == 1 && enters);
+            }
+        }
+    }
+    (hits, entered)
+}
+
+#[test]
+fn what_would_leave_before_it_comes_again_does_not_use_up_what_may_be_written() {
+    // 400 places are left for the other: by the rate of writes alone its blocks would stay for 40 seconds, but of 30 a second none stays for more than 13.
+    let (hits, entered) = beside_who_keeps_its_places();
+    assert_eq!(hits, 30_000);
+    assert!(entered < 300 * 30 * 2 / 3, "{entered}");
 }
 
 /// Blocks read in turn, again and again, a hundred a second, with no limit of writes: the part of those of the last twenty seconds that may enter a cache of so many blocks.

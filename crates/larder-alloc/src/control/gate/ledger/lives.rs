@@ -22,6 +22,15 @@ pub(super) struct Age {
     pub rewritten: f64,
 }
 
+/// Seconds after which each age begins, and the last ends.
+pub(in super::super) fn bounds(unit: f64) -> [f64; BOUNDS] {
+    let mut bounds = [0.0; BOUNDS];
+    for at in 0..AGES {
+        bounds[at + 1] = bounds[at] + whole(at, unit);
+    }
+    bounds
+}
+
 /// Which age a life has.
 pub(super) fn age(since: f64, now: f64, unit: f64) -> usize {
     let units = ((now - since) / unit) as u64;
@@ -133,15 +142,6 @@ impl Course {
             let lived = if survive < 1.0 - 1e-9 { (1.0 - survive) / per_second } else { seconds };
             lasts[at + 1] = lasts[at] + alive * lived;
             alive *= survive;
-        }
-        lasts
-    }
-
-    /// The same of lives of which nothing is known: they do not end.
-    pub(super) fn endless(unit: f64) -> [f64; BOUNDS] {
-        let mut lasts = [0.0; BOUNDS];
-        for at in 0..AGES {
-            lasts[at + 1] = lasts[at] + whole(at, unit);
         }
         lasts
     }

@@ -57,7 +57,7 @@ fn lives_last_until_they_end() {
         "{lasts:?}"
     );
     // None ended, or nothing is known.
-    for endless in [Course::of(&lives(100.0, 0.0, 0.0), 1.0).lasts(), Course::endless(1.0)] {
+    for endless in [Course::of(&lives(100.0, 0.0, 0.0), 1.0).lasts(), bounds(1.0)] {
         assert!((0..BOUNDS).all(|at| near(endless[at], seconds(at))), "{endless:?}");
     }
     // Of the first 16 seconds all is known: what comes then is like them.
