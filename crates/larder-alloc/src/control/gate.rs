@@ -261,14 +261,6 @@ impl Gate {
         }
     }
 
-    /// Blocks per second that would take a place in the cache if everything entered of the tenants that are there.
-    fn places(&self, writes: &[Option<WritePolicy>]) -> f64 {
-        let there =
-            self.ledgers.iter().zip(writes).filter(|(ledger, write)| write.is_some() && !ledger.is_idle());
-        let places = |ledger: &Ledger, kind| ledger.offered(kind) * ledger.takes_place(kind);
-        there.flat_map(|(ledger, _)| Kind::all().map(|kind| places(ledger, kind))).sum()
-    }
-
     /// Tenants that are there and not idle: that many are looked at to find prices.
     pub(super) fn busy(&self, writes: &[Option<WritePolicy>]) -> u64 {
         let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
@@ -291,16 +283,19 @@ impl Gate {
         let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
         let unaffordable = affordable(there.map(|(ledger, _)| ledger.demand()), lasting, period);
         let worth = least.max(FORESIGHT * unaffordable);
-        // Those that are accessed again and again keep their places: what else enters leaves sooner than by the limits below.
-        let longest = self.longest_stay(now, room.cache_blocks, writes.iter().map(Option::is_some));
         // By then all that the cache holds has been written over.
         let written_over = |rate: f64| f64::from(room.cache_blocks) / rate.max(f64::MIN_POSITIVE);
-        let (youth, places) = (written_over(rate), self.places(writes));
+        let youth = written_over(rate);
+        let taken = self.places(now, writes.iter().map(Option::is_some));
+        let places = taken.would_enter_per_second();
         // What is free lasts until prices are found again. Where writes are limited it has its price all the same.
         let seconds = since.max(self.unit);
         let free = if rate.is_finite() { 0.0 } else { room.free as f64 / seconds };
         let within = |part: f64| Limit { writes: rate, places: places * part, worth };
-        let stays = PARTS.map(|part| written_over(rate.min(places * part)).min(longest));
+        let stays = PARTS.map(|part| {
+            let enter = rate.min(places * part);
+            written_over(enter).min(taken.stay(enter, room.cache_blocks))
+        });
         let (offers, worths) = self.offers(stays, youth, writes);
         let full = PARTS.map(within);
         let limits = full.map(|limit| Limit { places: limit.places + free, ..limit });

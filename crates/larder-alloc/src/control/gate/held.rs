@@ -1,59 +1,104 @@
-//! How much of the cache each tenant's blocks take at the price of SSD writes, and how long they stay.
+//! How much of the cache blocks take, and how long they stay in it after their last access.
 //!
-//! What enters at the price takes the cache up where all blocks stay for some time after their last access (Che, Tung, Wang: Hierarchical Web caching systems, 2002). That is less than what cache and
-//! rate of writes alone would give: blocks that are accessed again and again stay in their places, and what enters besides has the rest. So it is told what stays no longer than that is worth.
+//! What comes to be resident takes the cache up where all blocks stay for some time after their last access (Che, Tung, Wang: Hierarchical Web caching systems, 2002; it is true for LRU, and near for others).
+//! Where many hit that is less than what the cache and the rate at which blocks enter would give: blocks that are accessed again and again keep their places, and what else enters has the rest.
 //!
 //! Sizes are chosen by what tenants gain where all enters that they ask for. Of one of which next to nothing is worth its price a partition brings nothing of that, and keeps its places from those of whom
 //! much is: what they write then leaves before it is read again. So it is told how much each one's blocks would take, were those of all to stay for as long.
 
-use super::ledger::{BOUNDS, bounds};
-use super::{Gate, Ledger, Terms};
+use super::Gate;
+use super::ledger::{BOUNDS, Ledger, bounds};
+use larder_policy::doors::Terms;
 
-/// Blocks that each tenant would hold by how long they stay: for as long as each age begins with, and as the last ends with.
-struct Held(Vec<Option<[f64; BOUNDS]>>);
+/// Blocks that take a place were all to stay for so long: for as long as each age begins with, and as the last ends with.
+type ByStay = [f64; BOUNDS];
 
-impl Held {
-    /// The age up to which blocks stay where they take up so many places, and how far into it; none where everything fits. Between two ages it is taken to grow evenly.
-    fn filling(&self, cache_blocks: u32) -> Option<(usize, f64)> {
-        let cache = f64::from(cache_blocks);
-        let all = |at: usize| self.0.iter().flatten().map(|held| held[at]).sum::<f64>();
-        let longer = (1..BOUNDS).find(|&at| all(at) >= cache)?;
-        let (less, more) = (all(longer - 1), all(longer));
-        Some((longer, ((cache - less) / (more - less).max(f64::MIN_POSITIVE)).min(1.0)))
+fn add(sum: &mut ByStay, per_second: f64, lasts: &[f64; BOUNDS]) {
+    sum.iter_mut().zip(lasts).for_each(|(sum, lasts)| *sum += per_second * lasts);
+}
+
+/// Between which two bounds so many blocks are, and how far from the one before to this one; none where there are never so many. Between two it is taken to grow evenly.
+fn filling(held: impl Fn(usize) -> f64, blocks: u32) -> Option<(usize, f64)> {
+    let blocks = f64::from(blocks);
+    let longer = (1..BOUNDS).find(|&at| held(at) >= blocks)?;
+    let (less, more) = (held(longer - 1), held(longer));
+    Some((longer, ((blocks - less) / (more - less).max(f64::MIN_POSITIVE)).min(1.0)))
+}
+
+/// What there is so far from the bound before this one to this one.
+fn between(of: &[f64; BOUNDS], (at, part): (usize, f64)) -> f64 {
+    of[at - 1] + part * (of[at] - of[at - 1])
+}
+
+/// What takes the places of the cache.
+pub(super) struct Places {
+    /// Blocks that are resident when they are asked for.
+    hits: ByStay,
+    /// Those that would enter if everything did.
+    would_enter: ByStay,
+    per_second: f64,
+    unit: f64,
+}
+
+impl Places {
+    /// Blocks per second that would take a place in the cache if everything entered.
+    pub(super) fn would_enter_per_second(&self) -> f64 {
+        self.per_second
+    }
+
+    /// Seconds that blocks stay in a cache of so many after their last access if so many enter a second, of all kinds alike; for ever where everything fits.
+    pub(super) fn stay(&self, enter_per_second: f64, cache_blocks: u32) -> f64 {
+        let part = (enter_per_second / self.per_second.max(f64::MIN_POSITIVE)).min(1.0);
+        let filling = filling(|at| self.hits[at] + part * self.would_enter[at], cache_blocks);
+        filling.map_or(f64::INFINITY, |filling| between(&bounds(self.unit), filling))
     }
 }
 
-/// So far from the bound before this one to this one.
-fn between(bounds: &[f64; BOUNDS], (at, part): (usize, f64)) -> f64 {
-    bounds[at - 1] + part * (bounds[at] - bounds[at - 1])
-}
-
 impl Gate {
-    /// Blocks that each tenant would hold at `now` of a cache of so many; of one that is not `there`, or asks for nothing for long, nothing is told. `None` where all may be written, or everything fits.
+    /// What takes the places of the cache at `now`, by the tenants that are `there`.
+    pub(super) fn places(&self, now: f64, there: impl Iterator<Item = bool>) -> Places {
+        let (mut hits, mut would_enter, mut per_second) = ([0.0; BOUNDS], [0.0; BOUNDS], 0.0);
+        let there = self.ledgers.iter().zip(there).filter(|(_, there)| *there);
+        for flow in there.flat_map(|(ledger, _)| ledger.flows(now)) {
+            add(&mut hits, flow.hits, &flow.lasts);
+            add(&mut would_enter, flow.would_enter, &flow.lasts);
+            per_second += flow.would_enter;
+        }
+        Places { hits, would_enter, per_second, unit: self.unit }
+    }
+
+    /// Blocks that each tenant would hold at `now` of a cache of so many, by what enters at the price; of one that is not `there`, or asks for nothing for long, nothing is told. `None` where all may be
+    /// written, or everything fits.
     pub(in super::super) fn held(
         &self,
         now: f64,
         cache_blocks: u32,
         there: &[bool],
     ) -> Option<Vec<Option<f64>>> {
-        let held = self.held_at_price(now, there.iter().copied())?;
-        let filling = held.filling(cache_blocks)?;
-        Some(held.0.into_iter().map(|held| held.map(|held| between(&held, filling))).collect())
-    }
-
-    /// Seconds that blocks stay in a cache of so many after their last access, by what enters now; for ever where all may be written, or everything fits.
-    pub(super) fn longest_stay(&self, now: f64, cache_blocks: u32, there: impl Iterator<Item = bool>) -> f64 {
-        let held = self.held_at_price(now, there);
-        let filling = held.and_then(|held| held.filling(cache_blocks));
-        filling.map_or(f64::INFINITY, |filling| between(&bounds(self.unit), filling))
-    }
-
-    /// What enters now is known where not all may be written.
-    fn held_at_price(&self, now: f64, there: impl Iterator<Item = bool>) -> Option<Held> {
+        if !self.binds {
+            return None;
+        }
         let tenants = self.ledgers.iter().zip(&self.terms).zip(there);
-        let held = |((ledger, terms), there): ((&Ledger, &Terms), bool)| {
-            ledger.held(now, &terms.shares).filter(|_| there)
-        };
-        self.binds.then(|| Held(tenants.map(held).collect()))
+        let held: Vec<Option<ByStay>> = tenants
+            .map(|((ledger, terms), &there)| {
+                (there && ledger.has_rates(now)).then(|| held_by(ledger, terms, now))
+            })
+            .collect();
+        let all = |at: usize| held.iter().flatten().map(|held| held[at]).sum::<f64>();
+        let filling = filling(all, cache_blocks)?;
+        Some(held.into_iter().map(|held| held.map(|held| between(&held, filling))).collect())
     }
+}
+
+/// Blocks of a tenant that take a place where such a part of each kind of reads enters, and as much of writes as did lately.
+fn held_by(ledger: &Ledger, terms: &Terms, now: f64) -> ByStay {
+    let mut held = [0.0; BOUNDS];
+    for flow in ledger.flows(now) {
+        let enters = match flow.kind.is_write() {
+            true => flow.enters,
+            false => flow.would_enter * terms.shares[flow.kind.index()],
+        };
+        add(&mut held, flow.hits + enters, &flow.lasts);
+    }
+    held
 }

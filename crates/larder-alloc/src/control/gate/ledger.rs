@@ -8,7 +8,7 @@
 use larder_policy::doors::{KINDS, Kind, SHAPES};
 
 use counts::{Count, Counts};
-use lives::{AGES, Course, Hope, age};
+use lives::{AGES, Course, Hope, age, lasts};
 pub(super) use lives::{BOUNDS, bounds};
 use sample::Sample;
 use took::Took;
@@ -53,6 +53,19 @@ pub(super) struct Price {
     pub write: f64,
     /// Of a place in the cache, besides.
     pub place: f64,
+}
+
+/// How blocks come to be resident, or stay so, by requests of one kind, in blocks per second.
+pub(super) struct Flow {
+    pub kind: Kind,
+    /// Those that are resident when they are asked for.
+    pub hits: f64,
+    /// Those of writes that were not, and entered.
+    pub enters: f64,
+    /// Those that would take a place if everything entered.
+    pub would_enter: f64,
+    /// Mean seconds until such a block is asked for again, of those that each age begins with at most, and of those that the last ends with.
+    pub lasts: [f64; BOUNDS],
 }
 
 /// What is to be had of a block that a request of some kind brings in.
@@ -420,32 +433,34 @@ impl Ledger {
         (taken - resident + guess * GUESSED) / (taken + GUESSED)
     }
 
-    /// Blocks that are resident where such a part of each kind of reads enters and as much of writes as did lately, were they to stay for as long as each age begins with, and as the last ends with. `None` of
-    /// a tenant that asks for nothing.
-    pub(super) fn held(&self, now: f64, shares: &[f64; KINDS]) -> Option<[f64; BOUNDS]> {
-        let seconds = self.seconds + now - self.sample.counted();
-        if self.is_idle() || seconds <= 0.0 {
-            return None;
-        }
-        let unheard = self.unheard();
-        let mut held = [0.0; BOUNDS];
-        for kind in Kind::all() {
-            let Some(count) = self.counts.get(kind).filter(|count| count.asked > 0.0) else { continue };
-            let resident = match kind.is_write() {
-                true => count.taken,
-                false => {
-                    (count.asked * unheard - count.offered).max(0.0) + count.offered * shares[kind.index()]
+    /// Seconds in which that came which has been counted by `now`.
+    fn seconds_until(&self, now: f64) -> f64 {
+        self.seconds + now - self.sample.counted()
+    }
+
+    /// The tenant asks for something, and how often is known.
+    pub(super) fn has_rates(&self, now: f64) -> bool {
+        !self.is_idle() && self.seconds_until(now) > 0.0
+    }
+
+    /// How blocks come to be resident at `now`, by the kinds that came lately. Nothing is told of a tenant without [rates](Self::has_rates).
+    pub(super) fn flows(&self, now: f64) -> impl Iterator<Item = Flow> {
+        let (seconds, unheard) = (self.seconds_until(now), self.unheard());
+        let has_rates = self.has_rates(now);
+        Kind::all().filter(move |_| has_rates).filter_map(move |kind| {
+            let count = self.counts.get(kind).filter(|count| count.asked > 0.0 || count.offered > 0.0)?;
+            // What became of writes fades with nothing but newer ones: it counts for those that came lately.
+            let (hits, enters) = match kind.is_write() {
+                true => {
+                    let part = |of: f64| count.asked * of / count.blocks.max(f64::MIN_POSITIVE);
+                    (part(count.resident), part(count.taken - count.resident))
                 }
+                false => ((count.asked * unheard - count.offered).max(0.0), 0.0),
             };
-            let lasts = match count.lived {
-                true => Course::of(&count.lives, self.unit).lasts(),
-                // Of lives of which nothing is known none ends.
-                false => bounds(self.unit),
-            };
-            let per_second = resident / seconds;
-            held.iter_mut().zip(lasts).for_each(|(held, lasts)| *held += per_second * lasts);
-        }
-        Some(held)
+            let lasts = lasts(&count.lives, self.unit);
+            let [hits, enters, offered] = [hits, enters, count.offered].map(|blocks| blocks / seconds);
+            Some(Flow { kind, hits, enters, would_enter: offered * self.takes_place(kind), lasts })
+        })
     }
 
     /// So many reads came for each that was heard of: where requests are served elsewhere in great number some are not told.

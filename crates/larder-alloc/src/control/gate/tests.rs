@@ -152,55 +152,63 @@ fn who_writes_nothing_at_the_price_holds_nothing() {
 
 #[test]
 fn blocks_stay_for_as_long_as_what_enters_has_room() {
-    let stay = |rate, cache_blocks| of_four(rate).longest_stay(120.0, cache_blocks, [true; 4].into_iter());
-    // A hundred a second are read again, each after three seconds, and hardly anything else enters: where there is room for two thirds of them they stay for two.
-    assert!((1.8..=2.0).contains(&stay(60.0, 200)), "{}", stay(60.0, 200));
-    assert_eq!([stay(60.0, u32::MAX), stay(f64::INFINITY, 200)], [f64::INFINITY; 2]);
+    let places = of_four(60.0).places(120.0, [true; 4].into_iter());
+    // A hundred a second are read again, each after three seconds: where there is room for two thirds of them, and nothing else enters, they stay for two.
+    let stay = places.stay(0.0, 200);
+    assert!((1.9..2.1).contains(&stay), "{stay}");
+    // Beside all of them 60 a second have room for 900 that never come again.
+    let stay = places.stay(60.0, 1200);
+    assert!((13.0..17.0).contains(&stay), "{stay}");
+    assert_eq!(places.stay(60.0, u32::MAX), f64::INFINITY);
 }
 
-/// One reads 800 blocks in turn, each after eight seconds, the other 3,000, each after 30, from a cache of 1,200 into which 30 a second may enter: hits of the first, and how many entered, in five minutes.
-fn beside_who_keeps_its_places() -> (u64, u64) {
-    let mut gate = gate(2);
+/// Of the last 150 seconds of ten minutes: hits of one who reads 800 blocks in turn, each after eight seconds, and other ones from the third minute on, and of the other, who reads 3,000, each after 30 seconds;
+/// and how many entered a cache of 1,200. Prices are found every so many seconds, for 30 blocks a second.
+fn beside_who_keeps_its_places(look: u64) -> [u64; 3] {
+    let mut gate = Gate::new(2, CACHE, 4096, NOMINAL, look as f64 / 4.0, 0.0);
     let mut cache = Cache::new(SMALL.cache_blocks, Lru::default());
-    let (mut hits, mut entered) = (0, 0);
+    let [mut hits, mut others, mut entered] = [0; 3];
     for at in 0..60_000u64 {
         let now = at as f64 / 100.0;
-        if at % 100 == 0 {
+        if at % (100 * look) == 0 {
             gate.price(now, limited(30.0), SMALL, 15.0 / 16.0, &[WB[0], WB[0]]);
         }
-        for (tenant, key) in [at * 7919 % 800 * 10, 1_000_000 + at * 7919 % 3000 * 10].into_iter().enumerate()
-        {
+        let moved = if now < 180.0 { 0 } else { 500_000 };
+        let keys = [moved + at * 7919 % 800 * 10, 1_000_000 + at * 7919 % 3000 * 10];
+        for (tenant, key) in keys.into_iter().enumerate() {
             let (kind, enters) = gate.ask(tenant, false, &[key], now);
             let found = cache.find(key, hash(key));
-            let (by, offered) = match found {
+            let by = match found {
                 Found::Resident(handle) => {
                     cache.hit(handle);
-                    (ServedBy::ReadHit, 0)
+                    ServedBy::ReadHit
                 }
                 absent => {
                     if enters {
                         cache.enter(key, hash(key), absent, 0, |_, _| {});
                     }
-                    (ServedBy::ReadMiss, 1)
+                    ServedBy::ReadMiss
                 }
             };
-            let seconds = if offered == 0 { NOMINAL.read_hit } else { NOMINAL.read_miss };
-            gate.served(tenant, kind, by, Offer { offered, ..Offer::default() }, seconds);
-            if at >= 30_000 {
-                hits += u64::from(tenant == 0 && offered == 0);
-                entered += u64::from(offered == 1 && enters);
+            let missed = by == ServedBy::ReadMiss;
+            let seconds = if missed { NOMINAL.read_miss } else { NOMINAL.read_hit };
+            gate.served(tenant, kind, by, Offer { offered: missed.into(), ..Offer::default() }, seconds);
+            if at >= 45_000 {
+                entered += u64::from(missed && enters);
+                *(if tenant == 0 { &mut hits } else { &mut others }) += u64::from(!missed);
             }
         }
     }
-    (hits, entered)
+    [hits, others, entered]
 }
 
 #[test]
 fn what_would_leave_before_it_comes_again_does_not_use_up_what_may_be_written() {
     // 400 places are left for the other: by the rate of writes alone its blocks would stay for 40 seconds, but of 30 a second none stays for more than 13.
-    let (hits, entered) = beside_who_keeps_its_places();
-    assert_eq!(hits, 30_000);
-    assert!(entered < 300 * 30 * 2 / 3, "{entered}");
+    for look in [1, 2, 5, 10] {
+        let [hits, others, entered] = beside_who_keeps_its_places(look);
+        assert!(hits == 15_000 && others > 0 && entered < 150 * 30 / 2, "{look}: {hits} {others} {entered}");
+    }
 }
 
 /// Blocks read in turn, again and again, a hundred a second, with no limit of writes: the part of those of the last twenty seconds that may enter a cache of so many blocks.

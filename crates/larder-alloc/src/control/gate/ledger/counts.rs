@@ -35,11 +35,13 @@ impl Count {
         }
     }
 
-    /// A life that began at `since` goes on from `counted`, or from then on, to `now`: all of that counts for the age that it has by then. Told apart by each age that it had meanwhile, which is
+    /// A life that began at `since` goes on from `counted`, or from then on, to `now`, past the ages that it has meanwhile. All of that time counts for the age that it has by then. Told apart by each age that it had meanwhile, which is
     /// truer, latencies were found to be no lower, and higher on loads with little to gain: what else is assumed of worth was found with this.
     pub(super) fn live_from(&mut self, since: f64, counted: f64, now: f64, unit: f64) {
         self.lived = true;
-        self.lives[age(since, now, unit)].lived += now - since.max(counted);
+        let (from, to) = (age(since, counted.max(since), unit), age(since, now, unit));
+        self.lives[to].lived += now - since.max(counted);
+        self.lives[from..to].iter_mut().for_each(|life| life.passed += 1.0);
     }
 
     /// What became of what was offered weighs this much from now on, and lives `lives`.
@@ -47,9 +49,9 @@ impl Count {
         let Self { taken, resident, requests, blocks, .. } = self;
         [taken, resident, requests, blocks].into_iter().for_each(|one| fade(one, factor));
         for life in &mut self.lives {
-            let Age { lived, ended, saved, rewritten } = life;
-            [lived, ended, saved, rewritten].into_iter().for_each(|one| *one *= lives);
-            if life.lived < LEAST && life.ended < LEAST {
+            let Age { lived, ended, passed, saved, rewritten } = life;
+            [lived, ended, passed, saved, rewritten].into_iter().for_each(|one| *one *= lives);
+            if [life.lived, life.ended, life.passed].iter().all(|&one| one < LEAST) {
                 *life = Age::default();
             }
         }
@@ -133,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_fades_for_long_is_gone() {
-        let age = Age { lived: 100.0, ended: 3.0, saved: 2e-3, rewritten: 1.0 };
+        let age = Age { lived: 100.0, ended: 3.0, passed: 5.0, saved: 2e-3, rewritten: 1.0 };
         let (requests, blocks, taken, resident) = (10.0, 640.0, 600.0, 300.0);
         let mut count = Count { requests, blocks, taken, resident, lives: [age; AGES], ..Count::default() };
         // As long as there is something its mean is what it was.
@@ -144,8 +146,8 @@ mod tests {
         (0..5000).for_each(|_| count.fade(15.0 / 16.0, 127.0 / 128.0));
         let Count { requests, blocks, taken, resident, .. } = count;
         assert_eq!([requests, blocks, taken, resident], [0.0; 4]);
-        for Age { lived, ended, saved, rewritten } in count.lives {
-            assert_eq!([lived, ended, saved, rewritten], [0.0; 4]);
+        for Age { lived, ended, passed, saved, rewritten } in count.lives {
+            assert_eq!([lived, ended, passed, saved, rewritten], [0.0; 5]);
         }
     }
 }

@@ -9,13 +9,17 @@ pub(in super::super) const BOUNDS: usize = AGES + 1;
 /// An age is known when so many blocks have passed through it.
 pub(super) const ENOUGH: f64 = 4.0;
 
+/// Of lives that all end less than this is taken to go on.
+const NOBODY: f64 = 1e-3;
+
 /// What became of sampled blocks at an age.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Age {
     /// Seconds that blocks were of this age.
     pub lived: f64,
-    /// Lives that ended at this age.
+    /// Lives that ended at this age, and those that went on.
     pub ended: f64,
+    pub passed: f64,
     /// Seconds saved by those that a read ended.
     pub saved: f64,
     /// Those that a write ended, or that a read ended after which one is to come.
@@ -59,6 +63,32 @@ struct Known {
     /// Seconds saved, and lives ended by a write, for each that ends.
     saved: f64,
     rewritten: f64,
+}
+
+/// Mean seconds until a life ends, of those that each age begins with at most, and of those that the last ends with: by how many of the lives that come to an age end at it. Of ages of which nothing is known
+/// as many end a second as of the last that is known; where there is none, none.
+pub(super) fn lasts(lives: &[Age; AGES], unit: f64) -> [f64; BOUNDS] {
+    let mut lasts = [0.0; BOUNDS];
+    let (mut alive, mut per_second) = (1.0, 0.0);
+    for (at, life) in lives.iter().enumerate() {
+        let (seconds, came) = (whole(at, unit), life.ended + life.passed);
+        let (survive, each) = match came >= ENOUGH {
+            true => {
+                let survive = life.passed / came;
+                per_second = -survive.max(NOBODY).ln() / seconds;
+                // Those that end do so in the middle, about.
+                (survive, seconds * (1.0 + survive) / 2.0)
+            }
+            false if per_second > 0.0 => {
+                let survive = f64::exp(-per_second * seconds);
+                (survive, (1.0 - survive) / per_second)
+            }
+            false => (1.0, seconds),
+        };
+        lasts[at + 1] = lasts[at] + alive * each;
+        alive *= survive;
+    }
+    lasts
 }
 
 /// What became of lives by the begin of an age.
@@ -127,23 +157,6 @@ impl Course {
             saved: self.go_on(begin.saved, stay, expected, |known| known.saved),
             rewritten: self.go_on(begin.rewritten, stay, 0.0, |known| known.rewritten),
         }
-    }
-
-    /// Mean seconds until a life ends, of those that each age begins with at most, and of those that the last ends with. Ages of which nothing is known are like the last that is known.
-    pub(super) fn lasts(&self) -> [f64; BOUNDS] {
-        let mut lasts = [0.0; BOUNDS];
-        let (mut alive, mut per_second) = (1.0, 0.0);
-        for at in 0..AGES {
-            let seconds = whole(at, self.unit);
-            let known = self.ages[at];
-            per_second = known.map_or(per_second, |known| known.per_second);
-            let survive = known.map_or_else(|| (-per_second * seconds).exp(), |known| known.survive);
-            // Of a rate near nothing the quotient is anything.
-            let lived = if survive < 1.0 - 1e-9 { (1.0 - survive) / per_second } else { seconds };
-            lasts[at + 1] = lasts[at] + alive * lived;
-            alive *= survive;
-        }
-        lasts
     }
 
     /// The `value` of the ages before the first of which not enough is known, and of those from there on, up to `stay`.
