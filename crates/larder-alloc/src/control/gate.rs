@@ -292,6 +292,7 @@ impl Gate {
         let seconds = since.max(self.unit);
         let free = if rate.is_finite() { 0.0 } else { room.free as f64 / seconds };
         let within = |part: f64| Limit { writes: rate, places: places * part, worth };
+        // Rates alone know nothing of hits; and what stays out, and would hit, is none of those yet.
         let stays = PARTS.map(|part| {
             let enter = rate.min(places * part);
             written_over(enter).min(taken.stay(enter, room.cache_blocks))

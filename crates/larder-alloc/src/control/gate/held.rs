@@ -1,6 +1,7 @@
 //! How much of the cache blocks take, and how long they stay in it after their last access.
 //!
-//! What comes to be resident takes the cache up where all blocks stay for some time after their last access (Che, Tung, Wang: Hierarchical Web caching systems, 2002; it is true for LRU, and near for others).
+//! All blocks are taken to stay for the same time after their last access: for as long as has those that are resident just fill the cache (Che, Tung, Wang: Hierarchical Web caching systems, 2002; it is
+//! true for LRU, and near for others).
 //! Where many hit that is less than what the cache and the rate at which blocks enter would give: blocks that are accessed again and again keep their places, and what else enters has the rest.
 //!
 //! Sizes are chosen by what tenants gain where all enters that they ask for. Of one of which next to nothing is worth its price a partition brings nothing of that, and keeps its places from those of whom
@@ -17,7 +18,7 @@ fn add(sum: &mut ByStay, per_second: f64, lasts: &[f64; BOUNDS]) {
     sum.iter_mut().zip(lasts).for_each(|(sum, lasts)| *sum += per_second * lasts);
 }
 
-/// Between which two bounds so many blocks are, and how far from the one before to this one; none where there are never so many. Between two it is taken to grow evenly.
+/// The first bound by which there are so many blocks, and how far it is to that point from the bound before it, 0 to 1; none where there are never so many. Between two bounds it is taken to grow evenly.
 fn filling(held: impl Fn(usize) -> f64, blocks: u32) -> Option<(usize, f64)> {
     let blocks = f64::from(blocks);
     let longer = (1..BOUNDS).find(|&at| held(at) >= blocks)?;
@@ -25,7 +26,7 @@ fn filling(held: impl Fn(usize) -> f64, blocks: u32) -> Option<(usize, f64)> {
     Some((longer, ((blocks - less) / (more - less).max(f64::MIN_POSITIVE)).min(1.0)))
 }
 
-/// What there is so far from the bound before this one to this one.
+/// What there is at such a point.
 fn between(of: &[f64; BOUNDS], (at, part): (usize, f64)) -> f64 {
     of[at - 1] + part * (of[at] - of[at - 1])
 }
@@ -37,7 +38,7 @@ pub(super) struct Places {
     /// Those that would enter if everything did.
     would_enter: ByStay,
     per_second: f64,
-    unit: f64,
+    bounds: [f64; BOUNDS],
 }
 
 impl Places {
@@ -50,7 +51,7 @@ impl Places {
     pub(super) fn stay(&self, enter_per_second: f64, cache_blocks: u32) -> f64 {
         let part = (enter_per_second / self.per_second.max(f64::MIN_POSITIVE)).min(1.0);
         let filling = filling(|at| self.hits[at] + part * self.would_enter[at], cache_blocks);
-        filling.map_or(f64::INFINITY, |filling| between(&bounds(self.unit), filling))
+        filling.map_or(f64::INFINITY, |filling| between(&self.bounds, filling))
     }
 }
 
@@ -64,7 +65,7 @@ impl Gate {
             add(&mut would_enter, flow.would_enter, &flow.lasts);
             per_second += flow.would_enter;
         }
-        Places { hits, would_enter, per_second, unit: self.unit }
+        Places { hits, would_enter, per_second, bounds: bounds(self.unit) }
     }
 
     /// Blocks that each tenant would hold at `now` of a cache of so many, by what enters at the price; of one that is not `there`, or asks for nothing for long, nothing is told. `None` where all may be

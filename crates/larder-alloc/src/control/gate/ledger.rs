@@ -445,11 +445,11 @@ impl Ledger {
 
     /// How blocks come to be resident at `now`, by the kinds that came lately. Nothing is told of a tenant without [rates](Self::has_rates).
     pub(super) fn flows(&self, now: f64) -> impl Iterator<Item = Flow> {
-        let (seconds, unheard) = (self.seconds_until(now), self.unheard());
-        let has_rates = self.has_rates(now);
-        Kind::all().filter(move |_| has_rates).filter_map(move |kind| {
+        let rates = self.has_rates(now).then(|| (self.seconds_until(now), self.unheard()));
+        let kinds = rates.into_iter().flat_map(|rates| Kind::all().map(move |kind| (kind, rates)));
+        kinds.filter_map(|(kind, (seconds, unheard))| {
             let count = self.counts.get(kind).filter(|count| count.asked > 0.0 || count.offered > 0.0)?;
-            // What became of writes fades with nothing but newer ones: it counts for those that came lately.
+            // What became of writes fades only while the tenant asks for something, what was asked for always: it counts for those that came lately.
             let (hits, enters) = match kind.is_write() {
                 true => {
                     let part = |of: f64| count.asked * of / count.blocks.max(f64::MIN_POSITIVE);
@@ -457,7 +457,7 @@ impl Ledger {
                 }
                 false => ((count.asked * unheard - count.offered).max(0.0), 0.0),
             };
-            let lasts = lasts(&count.lives, self.unit);
+            let lasts = lasts(&count.lives, &count.alive, self.unit);
             let [hits, enters, offered] = [hits, enters, count.offered].map(|blocks| blocks / seconds);
             Some(Flow { kind, hits, enters, would_enter: offered * self.takes_place(kind), lasts })
         })

@@ -9,9 +9,6 @@ pub(in super::super) const BOUNDS: usize = AGES + 1;
 /// An age is known when so many blocks have passed through it.
 pub(super) const ENOUGH: f64 = 4.0;
 
-/// Of lives that all end less than this is taken to go on.
-const NOBODY: f64 = 1e-3;
-
 /// What became of sampled blocks at an age.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Age {
@@ -65,17 +62,18 @@ struct Known {
     rewritten: f64,
 }
 
-/// Mean seconds until a life ends, of those that each age begins with at most, and of those that the last ends with: by how many of the lives that come to an age end at it. Of ages of which nothing is known
-/// as many end a second as of the last that is known; where there is none, none.
-pub(super) fn lasts(lives: &[Age; AGES], unit: f64) -> [f64; BOUNDS] {
+/// Mean seconds until a life ends, of those that each age begins with at most, and of those that the last ends with: by how many of the lives that come to an age end at it. Those that are `alive` at it count half:
+/// they are halfway through it, about. Of ages of which nothing is known as many end a second as of the last that is known; where there is none, none.
+pub(super) fn lasts(lives: &[Age; AGES], alive: &[u16; AGES], unit: f64) -> [f64; BOUNDS] {
     let mut lasts = [0.0; BOUNDS];
-    let (mut alive, mut per_second) = (1.0, 0.0);
-    for (at, life) in lives.iter().enumerate() {
-        let (seconds, came) = (whole(at, unit), life.ended + life.passed);
+    let (mut left, mut per_second) = (1.0, 0.0);
+    for (at, (life, &alive)) in lives.iter().zip(alive).enumerate() {
+        let seconds = whole(at, unit);
+        let came = life.ended + life.passed + f64::from(alive) / 2.0;
         let (survive, each) = match came >= ENOUGH {
             true => {
-                let survive = life.passed / came;
-                per_second = -survive.max(NOBODY).ln() / seconds;
+                let survive = 1.0 - life.ended / came;
+                per_second = -survive.ln() / seconds;
                 // Those that end do so in the middle, about.
                 (survive, seconds * (1.0 + survive) / 2.0)
             }
@@ -85,8 +83,8 @@ pub(super) fn lasts(lives: &[Age; AGES], unit: f64) -> [f64; BOUNDS] {
             }
             false => (1.0, seconds),
         };
-        lasts[at + 1] = lasts[at] + alive * each;
-        alive *= survive;
+        lasts[at + 1] = lasts[at] + left * each;
+        left *= survive;
     }
     lasts
 }

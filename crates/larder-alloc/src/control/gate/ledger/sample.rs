@@ -262,6 +262,7 @@ mod tests {
     struct Model {
         blocks: BTreeMap<u64, (usize, f64)>,
         lived: BTreeMap<(usize, usize), f64>,
+        passed: BTreeMap<(usize, usize), f64>,
         counted: f64,
     }
 
@@ -270,6 +271,9 @@ mod tests {
             for &(kind, since) in self.blocks.values() {
                 let lived = self.lived.entry((kind, age(since, now, unit))).or_default();
                 *lived += now - since.max(self.counted);
+                for passed in age(since, self.counted.max(since), unit)..age(since, now, unit) {
+                    *self.passed.entry((kind, passed)).or_default() += 1.0;
+                }
             }
             self.counted = now;
         }
@@ -298,6 +302,7 @@ mod tests {
             for (at, life) in counts.count(kind).lives.iter().enumerate() {
                 let expected = model.lived.get(&(kind, at)).copied().unwrap_or_default();
                 assert!((life.lived - expected).abs() < 1e-6 * (1.0 + expected), "{kind} {at}");
+                assert_eq!(life.passed, model.passed.get(&(kind, at)).copied().unwrap_or_default());
             }
         }
     }

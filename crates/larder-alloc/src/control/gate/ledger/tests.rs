@@ -58,7 +58,7 @@ fn lives_last_until_they_end() {
         let (begin, end) = (100.0 * survive(at), 100.0 * survive(at + 1));
         *life = Age { ended: begin - end, passed: end, ..Age::default() };
     }
-    let lasts_of = |lives: &[Age; AGES]| lasts(lives, 1.0);
+    let lasts_of = |lives: &[Age; AGES]| lasts(lives, &[0; AGES], 1.0);
     let found = lasts_of(&lives);
     // Where few are left those that end do so sooner than in the middle.
     let is_close = |one: f64, other: f64| (one - other).abs() <= 0.08 * other;
@@ -77,6 +77,11 @@ fn lives_last_until_they_end() {
     round[3] = Age { ended: 10.0, ..Age::default() };
     round[4..].fill(Age::default());
     assert!(lasts_of(&round)[4..].iter().all(|&lasts| near(lasts, 6.0)), "{:?}", lasts_of(&round));
+    // Four of eight thousand that have come to the fourth age have ended, the others have not passed it yet.
+    round[3] = Age { ended: 4.0, ..Age::default() };
+    let mut alive = [0; AGES];
+    alive[3] = 8000;
+    assert!(lasts(&round, &alive, 1.0)[4] > 7.99, "{:?}", lasts(&round, &alive, 1.0));
 }
 
 #[test]
