@@ -292,10 +292,12 @@ impl Gate {
         let seconds = since.max(self.unit);
         let free = if rate.is_finite() { 0.0 } else { room.free as f64 / seconds };
         let within = |part: f64| Limit { writes: rate, places: places * part, worth };
-        // Rates alone know nothing of hits; and what stays out, and would hit, is none of those yet.
+        // Rates alone know nothing of hits; and what stays out, and would hit, is none of those yet. Where all may be written what replaces what is for the cache to say, and this was found to bring nothing.
+        let binds = taken.offered_per_second() > rate;
         let stays = PARTS.map(|part| {
             let enter = rate.min(places * part);
-            written_over(enter).min(taken.stay(enter, room.cache_blocks))
+            let longest = if binds { taken.stay(enter, room.cache_blocks) } else { f64::INFINITY };
+            written_over(enter).min(longest)
         });
         let (offers, worths) = self.offers(stays, youth, writes);
         let full = PARTS.map(within);
@@ -313,7 +315,7 @@ impl Gate {
                 saved_full[part] = order.saves(&offers, worth, full[part]);
             }
         }
-        self.binds = offers.iter().map(|offer| offer.offered).sum::<f64>() > rate;
+        self.binds = binds;
         let best = most_of(&saved);
         let spans = Spans { stay: stays[best], usual: written_over(even), youth };
         let among_full = match free > 0.0 {

@@ -38,10 +38,16 @@ pub(super) struct Places {
     /// Those that would enter if everything did.
     would_enter: ByStay,
     per_second: f64,
+    offered: f64,
     bounds: [f64; BOUNDS],
 }
 
 impl Places {
+    /// Blocks per second that would be written if everything entered.
+    pub(super) fn offered_per_second(&self) -> f64 {
+        self.offered
+    }
+
     /// Blocks per second that would take a place in the cache if everything entered.
     pub(super) fn would_enter_per_second(&self) -> f64 {
         self.per_second
@@ -58,14 +64,16 @@ impl Places {
 impl Gate {
     /// What takes the places of the cache at `now`, by the tenants that are `there`.
     pub(super) fn places(&self, now: f64, there: impl Iterator<Item = bool>) -> Places {
-        let (mut hits, mut would_enter, mut per_second) = ([0.0; BOUNDS], [0.0; BOUNDS], 0.0);
+        let (mut hits, mut would_enter) = ([0.0; BOUNDS], [0.0; BOUNDS]);
+        let (mut per_second, mut offered) = (0.0, 0.0);
         let there = self.ledgers.iter().zip(there).filter(|(_, there)| *there);
         for flow in there.flat_map(|(ledger, _)| ledger.flows(now)) {
             add(&mut hits, flow.hits, &flow.lasts);
             add(&mut would_enter, flow.would_enter, &flow.lasts);
             per_second += flow.would_enter;
+            offered += flow.offered;
         }
-        Places { hits, would_enter, per_second, bounds: bounds(self.unit) }
+        Places { hits, would_enter, per_second, offered, bounds: bounds(self.unit) }
     }
 
     /// Blocks that each tenant would hold at `now` of a cache of so many, by what enters at the price; of one that is not `there`, or asks for nothing for long, nothing is told. `None` where all may be

@@ -62,7 +62,8 @@ pub(super) struct Flow {
     pub hits: f64,
     /// Those of writes that were not, and entered.
     pub enters: f64,
-    /// Those that would take a place if everything entered.
+    /// Those that would be written if everything entered, and of these those that would take a place.
+    pub offered: f64,
     pub would_enter: f64,
     /// Mean seconds until such a block is asked for again, of those that each age begins with at most, and of those that the last ends with.
     pub lasts: [f64; BOUNDS],
@@ -459,7 +460,7 @@ impl Ledger {
             };
             let lasts = lasts(&count.lives, &count.alive, self.unit);
             let [hits, enters, offered] = [hits, enters, count.offered].map(|blocks| blocks / seconds);
-            Some(Flow { kind, hits, enters, would_enter: offered * self.takes_place(kind), lasts })
+            Some(Flow { kind, hits, enters, offered, would_enter: offered * self.takes_place(kind), lasts })
         })
     }
 

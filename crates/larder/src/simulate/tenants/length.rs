@@ -39,8 +39,13 @@ impl Length {
 fn of_a_run(budget: WriteBudget, seconds: Option<f64>) -> WriteBudget {
     match seconds {
         Some(seconds) if seconds > 0.0 && seconds < budget.period_seconds => {
-            WriteBudget { bytes: budget.bytes * seconds / budget.period_seconds, period_seconds: seconds }
+            of_whole_run(budget.bytes * seconds / budget.period_seconds, seconds)
         }
         _ => budget,
     }
+}
+
+/// What may be written in a whole run of so many seconds, its very last request included: a period would begin with that otherwise.
+pub fn of_whole_run(bytes: f64, seconds: f64) -> WriteBudget {
+    WriteBudget { bytes, period_seconds: seconds.next_up() }
 }

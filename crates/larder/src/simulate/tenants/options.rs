@@ -8,7 +8,7 @@ use larder_alloc::control::WriteBudget;
 use larder_daemon::units::parse_size;
 use larder_sim::tenants::{DeviceSpec, TenantsPlan};
 
-use super::length::Length;
+use super::length::{Length, of_whole_run};
 use super::settings::{NamedTrace, Setting};
 use crate::amount::{positive, some_seconds};
 use crate::analyze::Sample;
@@ -144,11 +144,11 @@ impl Division {
             return Ok(length.under(WriteBudget::tbw(terabytes, years), plan));
         }
         let Some(bytes) = self.ssd_write_budget else { return Ok(plan) };
-        let period_seconds = length.seconds.filter(|&seconds| seconds > 0.0).ok_or_else(|| {
+        let seconds = length.seconds.filter(|&seconds| seconds > 0.0).ok_or_else(|| {
             let what = "--ssd-write-budget is for the whole run, and nothing tells how long it is";
             Problem::new(what, "give a --duration, or the budget as --dwpd or --tbw")
         })?;
-        Ok(TenantsPlan { budget: Some(WriteBudget { bytes: bytes as f64, period_seconds }), ..plan })
+        Ok(TenantsPlan { budget: Some(of_whole_run(bytes as f64, seconds)), ..plan })
     }
 }
 
@@ -257,7 +257,7 @@ mod tests {
             division.under(length, TenantsPlan::new(Vec::new(), "larder", 1000))
         };
         let budget = |seconds| under(&division, seconds).expect("a budget").budget.expect("a budget");
-        assert_eq!(budget(Some(864.0)), WriteBudget { bytes: 20.0, period_seconds: 864.0 });
+        assert_eq!(budget(Some(864.0)), WriteBudget { bytes: 20.0, period_seconds: 864.0_f64.next_up() });
         for long in [None, Some(86_400.0), Some(1e6)] {
             assert_eq!(budget(long), WriteBudget { bytes: 2000.0, period_seconds: 86_400.0 });
         }
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(under(&division, Some(1e6)).expect("a budget").ends_seconds, Some(1e6));
         let whole = Division { ssd_write_budget: Some(77), ..Division::default() };
         let known = under(&whole, Some(5.0)).expect("known");
-        assert_eq!(known.budget, Some(WriteBudget { bytes: 77.0, period_seconds: 5.0 }));
+        assert_eq!(known.budget, Some(WriteBudget { bytes: 77.0, period_seconds: 5.0_f64.next_up() }));
         assert!(under(&whole, None).is_err());
         assert_eq!(under(&Division::default(), None).expect("none").budget, None);
     }
