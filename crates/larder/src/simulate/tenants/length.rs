@@ -45,7 +45,10 @@ fn of_a_run(budget: WriteBudget, seconds: Option<f64>) -> WriteBudget {
     }
 }
 
-/// What may be written in a whole run of so many seconds, its very last request included: a period would begin with that otherwise.
+/// What comes at the very end of a run is still of its budget's period, which ends so many seconds later: a look that is due within a nanosecond is made before it.
+pub const AFTER_LAST: f64 = 1e-6;
+
+/// What may be written in a whole run of so many seconds.
 pub fn of_whole_run(bytes: f64, seconds: f64) -> WriteBudget {
-    WriteBudget { bytes, period_seconds: seconds.next_up() }
+    WriteBudget { bytes, period_seconds: seconds + AFTER_LAST }
 }

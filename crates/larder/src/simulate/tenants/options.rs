@@ -247,6 +247,7 @@ fn objective(text: &str) -> Result<Objective, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::length::AFTER_LAST;
     use super::*;
 
     #[test]
@@ -257,7 +258,7 @@ mod tests {
             division.under(length, TenantsPlan::new(Vec::new(), "larder", 1000))
         };
         let budget = |seconds| under(&division, seconds).expect("a budget").budget.expect("a budget");
-        assert_eq!(budget(Some(864.0)), WriteBudget { bytes: 20.0, period_seconds: 864.0_f64.next_up() });
+        assert_eq!(budget(Some(864.0)), WriteBudget { bytes: 20.0, period_seconds: 864.0 + AFTER_LAST });
         for long in [None, Some(86_400.0), Some(1e6)] {
             assert_eq!(budget(long), WriteBudget { bytes: 2000.0, period_seconds: 86_400.0 });
         }
@@ -269,7 +270,7 @@ mod tests {
         assert_eq!(under(&division, Some(1e6)).expect("a budget").ends_seconds, Some(1e6));
         let whole = Division { ssd_write_budget: Some(77), ..Division::default() };
         let known = under(&whole, Some(5.0)).expect("known");
-        assert_eq!(known.budget, Some(WriteBudget { bytes: 77.0, period_seconds: 5.0_f64.next_up() }));
+        assert_eq!(known.budget, Some(WriteBudget { bytes: 77.0, period_seconds: 5.0 + AFTER_LAST }));
         assert!(under(&whole, None).is_err());
         assert_eq!(under(&Division::default(), None).expect("none").budget, None);
     }
