@@ -286,18 +286,20 @@ impl Gate {
         // By then all that the cache holds has been written over.
         let written_over = |rate: f64| f64::from(room.cache_blocks) / rate.max(f64::MIN_POSITIVE);
         let youth = written_over(rate);
-        let taken = self.places(now, writes.iter().map(Option::is_some));
-        let places = taken.would_enter_per_second();
+        let there = || writes.iter().map(Option::is_some);
+        let entering = self.entering(now, there());
+        let places = entering.would_enter;
         // What is free lasts until prices are found again. Where writes are limited it has its price all the same.
         let seconds = since.max(self.unit);
         let free = if rate.is_finite() { 0.0 } else { room.free as f64 / seconds };
         let within = |part: f64| Limit { writes: rate, places: places * part, worth };
         // Rates alone know nothing of hits; and what stays out, and would hit, is none of those yet. Where all may be written what replaces what is for the cache to say, and this was found to bring nothing.
-        let binds = taken.offered_per_second() > rate;
+        let binds = entering.offered > rate;
+        let taken = binds.then(|| self.places(now, there(), entering));
         let stays = PARTS.map(|part| {
             let enter = rate.min(places * part);
-            let longest = if binds { taken.stay(enter, room.cache_blocks) } else { f64::INFINITY };
-            written_over(enter).min(longest)
+            let longest = taken.as_ref().map(|taken| taken.stay(enter, room.cache_blocks));
+            written_over(enter).min(longest.unwrap_or(f64::INFINITY))
         });
         let (offers, worths) = self.offers(stays, youth, writes);
         let full = PARTS.map(within);

@@ -61,7 +61,7 @@ fn guest(at: &Larder, name: &str, more: &[&str]) -> (Guest, Monitor) {
     let socket = at.path(&format!("{name}.monitor"));
     let monitor = format!("unix:{},server=on,wait=off", socket.display());
     let arguments = [&["-monitor", &monitor], more].concat();
-    let guest = Guest::start_with(at.folder(), name, &at.vhost_socket("d"), MOVES, &arguments);
+    let guest = Guest::start_to_migrate(at.folder(), name, &at.vhost_socket("d"), MOVES, &arguments);
     let monitor = Monitor::connect(&socket);
     (guest, monitor)
 }

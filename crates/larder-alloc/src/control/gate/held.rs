@@ -37,43 +37,51 @@ pub(super) struct Places {
     hits: ByStay,
     /// Those that would enter if everything did.
     would_enter: ByStay,
-    per_second: f64,
-    offered: f64,
+    entering: Entering,
     bounds: [f64; BOUNDS],
 }
 
+/// Blocks per second that come in if everything enters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Entering {
+    /// Those that are written.
+    pub offered: f64,
+    /// Of these those that take a place.
+    pub would_enter: f64,
+}
+
 impl Places {
-    /// Blocks per second that would be written if everything entered.
-    pub(super) fn offered_per_second(&self) -> f64 {
-        self.offered
-    }
-
-    /// Blocks per second that would take a place in the cache if everything entered.
-    pub(super) fn would_enter_per_second(&self) -> f64 {
-        self.per_second
-    }
-
     /// Seconds that blocks stay in a cache of so many after their last access if so many enter a second, of all kinds alike; for ever where everything fits.
     pub(super) fn stay(&self, enter_per_second: f64, cache_blocks: u32) -> f64 {
-        let part = (enter_per_second / self.per_second.max(f64::MIN_POSITIVE)).min(1.0);
+        let part = (enter_per_second / self.entering.would_enter.max(f64::MIN_POSITIVE)).min(1.0);
         let filling = filling(|at| self.hits[at] + part * self.would_enter[at], cache_blocks);
         filling.map_or(f64::INFINITY, |filling| between(&self.bounds, filling))
     }
 }
 
 impl Gate {
-    /// What takes the places of the cache at `now`, by the tenants that are `there`.
-    pub(super) fn places(&self, now: f64, there: impl Iterator<Item = bool>) -> Places {
-        let (mut hits, mut would_enter) = ([0.0; BOUNDS], [0.0; BOUNDS]);
-        let (mut per_second, mut offered) = (0.0, 0.0);
+    /// What comes in at `now` of the tenants that are `there`.
+    pub(super) fn entering(&self, now: f64, there: impl Iterator<Item = bool>) -> Entering {
+        let mut entering = Entering::default();
         let there = self.ledgers.iter().zip(there).filter(|(_, there)| *there);
         for flow in there.flat_map(|(ledger, _)| ledger.flows(now)) {
-            add(&mut hits, flow.hits, &flow.lasts);
-            add(&mut would_enter, flow.would_enter, &flow.lasts);
-            per_second += flow.would_enter;
-            offered += flow.offered;
+            entering.offered += flow.offered;
+            entering.would_enter += flow.would_enter;
         }
-        Places { hits, would_enter, per_second, offered, bounds: bounds(self.unit) }
+        entering
+    }
+
+    /// What takes the places of the cache at `now`, by the tenants that are `there`, of which so much comes in.
+    pub(super) fn places(&self, now: f64, there: impl Iterator<Item = bool>, entering: Entering) -> Places {
+        let (mut hits, mut would_enter) = ([0.0; BOUNDS], [0.0; BOUNDS]);
+        for (ledger, _) in self.ledgers.iter().zip(there).filter(|(_, there)| *there) {
+            for flow in ledger.flows(now) {
+                let lasts = ledger.lasts(flow.kind);
+                add(&mut hits, flow.hits, &lasts);
+                add(&mut would_enter, flow.would_enter, &lasts);
+            }
+        }
+        Places { hits, would_enter, entering, bounds: bounds(self.unit) }
     }
 
     /// Blocks that each tenant would hold at `now` of a cache of so many, by what enters at the price; of one that is not `there`, or asks for nothing for long, nothing is told. `None` where all may be
@@ -107,7 +115,7 @@ fn held_by(ledger: &Ledger, terms: &Terms, now: f64) -> ByStay {
             true => flow.enters,
             false => flow.would_enter * terms.shares[flow.kind.index()],
         };
-        add(&mut held, flow.hits + enters, &flow.lasts);
+        add(&mut held, flow.hits + enters, &ledger.lasts(flow.kind));
     }
     held
 }

@@ -8,7 +8,7 @@
 use larder_policy::doors::{KINDS, Kind, SHAPES};
 
 use counts::{Count, Counts};
-use lives::{AGES, Course, Hope, age, lasts};
+use lives::{AGES, Course, Hope, age};
 pub(super) use lives::{BOUNDS, bounds};
 use sample::Sample;
 use took::Took;
@@ -65,8 +65,6 @@ pub(super) struct Flow {
     /// Those that would be written if everything entered, and of these those that would take a place.
     pub offered: f64,
     pub would_enter: f64,
-    /// Mean seconds until such a block is asked for again, of those that each age begins with at most, and of those that the last ends with.
-    pub lasts: [f64; BOUNDS],
 }
 
 /// What is to be had of a block that a request of some kind brings in.
@@ -458,10 +456,16 @@ impl Ledger {
                 }
                 false => ((count.asked * unheard - count.offered).max(0.0), 0.0),
             };
-            let lasts = lasts(&count.lives, &count.alive, self.unit);
             let [hits, enters, offered] = [hits, enters, count.offered].map(|blocks| blocks / seconds);
-            Some(Flow { kind, hits, enters, offered, would_enter: offered * self.takes_place(kind), lasts })
+            Some(Flow { kind, hits, enters, offered, would_enter: offered * self.takes_place(kind) })
         })
+    }
+
+    /// Mean seconds until a block that a request of this kind asked for is asked for again, of those that each age begins with at most, and of those that the last ends with.
+    pub(super) fn lasts(&self, kind: Kind) -> [f64; BOUNDS] {
+        self.counts
+            .get(kind)
+            .map_or([0.0; BOUNDS], |count| lives::lasts(&count.lives, &count.alive, self.unit))
     }
 
     /// So many reads came for each that was heard of: where requests are served elsewhere in great number some are not told.

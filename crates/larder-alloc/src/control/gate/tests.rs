@@ -152,7 +152,9 @@ fn who_writes_nothing_at_the_price_holds_nothing() {
 
 #[test]
 fn blocks_stay_for_as_long_as_what_enters_has_room() {
-    let places = of_four(60.0).places(120.0, [true; 4].into_iter());
+    let gate = of_four(60.0);
+    let there = || [true; 4].into_iter();
+    let places = gate.places(120.0, there(), gate.entering(120.0, there()));
     // A hundred a second are read again, each after three seconds: where there is room for two thirds of them, and nothing else enters, they stay for two.
     let stay = places.stay(0.0, 200);
     assert!((1.9..2.1).contains(&stay), "{stay}");

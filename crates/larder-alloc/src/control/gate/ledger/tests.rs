@@ -1,5 +1,6 @@
 //! What lives are worth.
 
+use super::lives::lasts;
 use super::lives::{Age, Course};
 use super::sample::SAMPLE;
 use super::*;
