@@ -5,7 +5,8 @@ use crate::{Goals, Timed};
 
 const BLOCKS: u32 = 1000;
 
-fn config(epoch_seconds: f64) -> ControlConfig {
+/// A cache of a thousand blocks.
+pub(super) fn config(epoch_seconds: f64) -> ControlConfig {
     ControlConfig {
         block_bytes: 4096,
         cache_blocks: BLOCKS,
@@ -22,7 +23,8 @@ fn config(epoch_seconds: f64) -> ControlConfig {
     }
 }
 
-fn tenant(name: &str) -> ControlTenant {
+/// A tenant of whom nothing is said.
+pub(super) fn tenant(name: &str) -> ControlTenant {
     let (quota_blocks, write_policy) = (None, ConfiguredPolicy::Auto);
     ControlTenant { name: name.into(), quota_blocks, write_policy, goals: Goals::default() }
 }

@@ -63,7 +63,7 @@ pub struct Salt(u32);
 impl Salt {
     /// The salt of the cache of this name.
     pub fn new(uuid: Uuid) -> Self {
-        Self(plain(&uuid.0))
+        Self(crc32c(&uuid.0))
     }
 
     /// The checksum of a block's data, which is all of the block that lies within its volume. A block that landed in
@@ -85,8 +85,8 @@ impl Salt {
     }
 }
 
-/// CRC-32C without salt: of the superblock, which says what the salt is.
-pub(super) fn plain(bytes: &[u8]) -> u32 {
+/// CRC-32C without salt: of the superblock, which says what the salt is, and of the header of a cache that keeps nothing.
+pub fn crc32c(bytes: &[u8]) -> u32 {
     append(0, bytes)
 }
 
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_the_known_one_and_depends_on_all_that_salts_it() {
-        assert_eq!(plain(b"123456789"), 0xe306_9283);
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         let salts = [Salt::new(Uuid([1; 16])), Salt::new(Uuid([2; 16]))];
         let blocks = [(1, 7), (1, 8), (2, 7)].map(|(volume, block)| BlockId { volume, block });
         let mut seen = std::collections::BTreeSet::new();
@@ -130,7 +130,7 @@ mod tests {
             let expected = defined(bytes);
             for cut in [0, 1, 9, 256, len / 2, len].map(|cut| cut.min(len)) {
                 assert_eq!(
-                    append(plain(&bytes[..cut]), &bytes[cut..]),
+                    append(crc32c(&bytes[..cut]), &bytes[cut..]),
                     expected,
                     "{len} bytes, cut at {cut}"
                 );

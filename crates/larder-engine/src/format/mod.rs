@@ -37,7 +37,7 @@ mod volumes;
 
 pub use build::{format, restore};
 pub use check::check;
-pub use checksum::{Salt, Uuid};
+pub use checksum::{Salt, Uuid, crc32c};
 pub use dump::{Dump, DumpBlock, DumpError, DumpVolume};
 pub use entry::{BlockId, Entry, Region};
 pub use epoch::{Epoch, PERIOD, SPAN};

@@ -22,7 +22,7 @@
 //! Magic, version and checksum lie where format 1 had them: each version knows the other's and leaves it alone.
 
 use super::bytes::{array, is_blank, put, u32_at, u64_at};
-use super::checksum::{Salt, Uuid, plain};
+use super::checksum::{Salt, Uuid, crc32c};
 use super::layout::{Layout, Shape};
 use super::record::record_room;
 use super::{MediumError, MediumMut, SEQUENCE_MAX};
@@ -173,7 +173,7 @@ impl Superblock {
         if is_blank(page) {
             return Err(Unusable::Blank);
         }
-        let whole = u32_at(page, CRC_AT) == plain(&page[..CRC_AT]);
+        let whole = u32_at(page, CRC_AT) == crc32c(&page[..CRC_AT]);
         match (page[..8] == MAGIC[..], whole) {
             (true, true) => {}
             (true, false) => return Err(Unusable::Checksum),
@@ -249,7 +249,7 @@ impl Superblock {
 
 /// Put the checksum at the end.
 pub(super) fn seal(page: &mut [u8]) {
-    let crc = plain(&page[..CRC_AT]);
+    let crc = crc32c(&page[..CRC_AT]);
     put(page, CRC_AT, crc.to_le_bytes());
 }
 
@@ -279,7 +279,7 @@ mod tests {
         let decode = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut page = page.clone();
             change(&mut page);
-            let crc = plain(&page[..CRC_AT]);
+            let crc = crc32c(&page[..CRC_AT]);
             put(&mut page, CRC_AT, crc.to_le_bytes());
             Superblock::decode(&page, 1).unwrap_err()
         };

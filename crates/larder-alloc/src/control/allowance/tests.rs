@@ -1,8 +1,8 @@
 //! What is granted is what the budget lets be written, whoever wants it.
 
 use super::*;
-use crate::control::{ControlConfig, ControlTenant};
-use crate::{ConfiguredPolicy, Goals, Latencies, Objective};
+use crate::control::ControlConfig;
+use crate::control::tests::{config, tenant};
 use larder_locality::Sampling;
 use proptest::prelude::*;
 
@@ -10,29 +10,21 @@ const BLOCK: u64 = 4096;
 
 fn control(allocator: &str, tenants: usize, budget: Option<WriteBudget>) -> ControlLoop {
     let config = ControlConfig {
-        block_bytes: BLOCK as u32,
-        cache_blocks: 1000,
         min_blocks: 1,
-        write_threshold: 0.5,
-        write_back: true,
-        objective: Objective::default(),
         budget,
-        epoch_seconds: 10.0,
-        nominal: Latencies::default(),
         sampling: Sampling::Blocks(1000),
         bank_blocks: 100,
-        seed: 1,
-    };
-    let tenant = |at| ControlTenant {
-        name: format!("t{at}"),
-        quota_blocks: None,
-        write_policy: ConfiguredPolicy::Auto,
-        goals: Goals::default(),
+        ..config(10.0)
     };
     let allocator = crate::by_name(allocator).expect("known");
     let profile = allocator.profile();
-    let mut control =
-        ControlLoop::new(config, allocator, profile, (0..tenants).map(tenant).collect()).granting();
+    let mut control = ControlLoop::new(
+        config,
+        allocator,
+        profile,
+        (0..tenants).map(|at| tenant(&format!("t{at}"))).collect(),
+    )
+    .granting();
     control.arrive(&(0..tenants).collect::<Vec<_>>(), 0.0).expect("fits");
     control
 }

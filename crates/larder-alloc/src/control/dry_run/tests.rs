@@ -1,37 +1,16 @@
 //! Dry runs over the loop of an epoch.
 
-use larder_locality::{Op, Sampling};
+use larder_locality::Op;
 
 use super::*;
-use crate::control::{ControlConfig, ControlTenant};
-use crate::{ConfiguredPolicy, Latencies, Objective};
+use crate::control::tests::{config, tenant};
 
 /// Two tenants that read what they use again and again, and one that does nothing, after an epoch.
 fn after_an_epoch(name: &str, used: [u64; 2]) -> ControlLoop {
-    let config = ControlConfig {
-        block_bytes: 4096,
-        cache_blocks: 1000,
-        min_blocks: 10,
-        write_threshold: 0.5,
-        write_back: true,
-        objective: Objective::default(),
-        budget: None,
-        epoch_seconds: 100.0,
-        nominal: Latencies::default(),
-        sampling: Sampling::Exact,
-        bank_blocks: 1 << 12,
-        seed: 1,
-    };
-    let tenant = |name: &str| ControlTenant {
-        name: name.into(),
-        quota_blocks: None,
-        write_policy: ConfiguredPolicy::Auto,
-        goals: Goals::default(),
-    };
     let allocator = crate::by_name(name).expect("known");
     let profile = allocator.profile();
     let tenants = ["a", "b", "idle"].map(tenant).to_vec();
-    let mut control = ControlLoop::new(config, allocator, profile, tenants);
+    let mut control = ControlLoop::new(config(100.0), allocator, profile, tenants);
     control.arrive(&[0, 1, 2], 0.0).expect("fits");
     for _ in 0..5 {
         for (tenant, used) in used.into_iter().enumerate() {

@@ -1,35 +1,11 @@
 //! What an operator changes costs nothing that is still true.
 
+use super::super::tests::{config, tenant as auto};
 use super::super::*;
-use crate::{ConfiguredPolicy, Goals};
-
-fn config(epoch_seconds: f64) -> ControlConfig {
-    ControlConfig {
-        block_bytes: 4096,
-        cache_blocks: 1000,
-        min_blocks: 10,
-        write_threshold: 0.5,
-        write_back: true,
-        objective: Objective::default(),
-        budget: None,
-        epoch_seconds,
-        nominal: Latencies::default(),
-        sampling: Sampling::Exact,
-        bank_blocks: 1 << 12,
-        seed: 1,
-    }
-}
-
-fn tenant(name: &str, write_policy: ConfiguredPolicy) -> ControlTenant {
-    ControlTenant { name: name.into(), quota_blocks: None, write_policy, goals: Goals::default() }
-}
-
-fn auto(name: &str) -> ControlTenant {
-    tenant(name, ConfiguredPolicy::Auto)
-}
+use crate::ConfiguredPolicy;
 
 fn read_only(name: &str) -> ControlTenant {
-    tenant(name, ConfiguredPolicy::Fixed(WritePolicy::ReadOnly))
+    ControlTenant { write_policy: ConfiguredPolicy::Fixed(WritePolicy::ReadOnly), ..auto(name) }
 }
 
 /// These tenants, who are there from the start.

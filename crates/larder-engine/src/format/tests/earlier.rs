@@ -4,7 +4,7 @@ use super::disk::Disk;
 use super::images::live;
 use super::model::Model;
 use crate::format::bytes::put;
-use crate::format::checksum::{Kind, plain};
+use crate::format::checksum::{Kind, crc32c};
 use crate::format::record::{self, Sector};
 use crate::format::*;
 use larder_policy::Rng;
@@ -60,9 +60,9 @@ pub fn as_version_3(disk: &mut Disk) {
     }
     for at in [0, SUPERBLOCK_BYTES] {
         let mut page = disk.bytes[at..][..SUPERBLOCK_BYTES].to_vec();
-        if plain(&page[..4092]).to_le_bytes() == page[4092..] {
+        if crc32c(&page[..4092]).to_le_bytes() == page[4092..] {
             put(&mut page, 8, 3u32.to_le_bytes());
-            let crc = plain(&page[..4092]);
+            let crc = crc32c(&page[..4092]);
             put(&mut page, 4092, crc.to_le_bytes());
             disk.replace(at, &page);
         }
