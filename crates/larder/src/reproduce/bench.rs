@@ -11,7 +11,7 @@ use super::common::Common;
 use crate::input::{Input, TraceName};
 use crate::metered::{self, Requests};
 use crate::problem::Problem;
-use crate::simulate::tenants::{Job, Opener, in_hindsight, run_all};
+use crate::simulate::tenants::{Job, Opener, Surveyed, in_hindsight, run_all};
 
 /// Requests read at a time.
 const READ: usize = 1 << 16;
@@ -95,9 +95,16 @@ pub fn survey(trace: &Held, block: BlockSize) -> Result<Summary, Problem> {
     Ok(larder_sim::survey(source, block, None, Futures::default(), |_| {})?.summary)
 }
 
-/// Distinct blocks of all traces together; each is a tenant's own.
+/// What traces hold together; each is a tenant's own.
+pub fn survey_all(traces: &[Held], block: BlockSize) -> Result<Surveyed, Problem> {
+    let mut all = Surveyed::default();
+    traces.iter().try_for_each(|trace| survey(trace, block).map(|summary| all.add(&summary)))?;
+    Ok(all)
+}
+
+/// Distinct blocks of all traces together.
 pub fn footprint_blocks(traces: &[Held], block: BlockSize) -> Result<u64, Problem> {
-    traces.iter().map(|trace| Ok(survey(trace, block)?.footprint_blocks)).sum()
+    Ok(survey_all(traces, block)?.footprint_blocks)
 }
 
 #[cfg(test)]

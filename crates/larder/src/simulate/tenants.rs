@@ -31,7 +31,7 @@ use crate::{output, table};
 pub use found::{FOOTPRINT_BLOCK, bytes};
 use found::{Found, Group};
 pub use grid::table as grid;
-pub use length::Length;
+pub use length::{Length, of_whole_run};
 use like::Like;
 pub use options::{Arrivals, Asked, DEFAULT_ALLOCATOR, Division, Machine, OF_LIKE, TENANTS, where_it_fits};
 pub use pause::told as pause_told;

@@ -6,10 +6,10 @@ use larder_alloc::control::WriteBudget;
 use larder_sim::tenants::{Caching, Hindsight, TenantsPlan, TenantsResult};
 
 use crate::problem::Problem;
-use crate::reproduce::bench::{Bench, Held, Trial, footprint_blocks};
+use crate::reproduce::bench::{Bench, Held, Trial, survey_all};
 use crate::reproduce::common::Common;
 use crate::simulate::size;
-use crate::simulate::tenants::{Arrivals, Common as Plain, FOOTPRINT_BLOCK, Workload, plan};
+use crate::simulate::tenants::{Arrivals, Common as Plain, FOOTPRINT_BLOCK, Workload, of_whole_run, plan};
 
 /// Chooses samples and lots.
 const SEED: u64 = 1;
@@ -79,6 +79,8 @@ struct Place<'a> {
     traces: Vec<Held>,
     footprint_bytes: u64,
     cache_bytes: u64,
+    /// When the last request comes, in seconds from the start, where that is known beforehand.
+    last_comes: Option<f64>,
     hindsight: Arc<Hindsight>,
 }
 
@@ -98,7 +100,8 @@ pub fn find(
     };
     let free = bench.run(places.iter().flat_map(trials).collect())?;
     let free: Vec<_> = free.chunks(setting.allocators.len()).collect();
-    let budgets: Vec<_> = free.iter().flat_map(|runs| budgets(runs)).collect();
+    let budgets: Vec<_> =
+        places.iter().zip(&free).flat_map(|(place, runs)| budgets(runs, place.last_comes)).collect();
     let held = budgets.iter().enumerate().map(|(at, &budget)| {
         // Two for each place.
         places[at / 2].trial(setting, larder_alloc::Larder::NAME, Some(budget))
@@ -126,15 +129,18 @@ fn places_of<'a>(
     let traces = workload.tenants.iter().map(|tenant| bench.trace(&tenant.trace));
     let traces = traces.collect::<Result<Vec<_>, _>>()?;
     let block = workload.block.unwrap_or(FOOTPRINT_BLOCK);
-    let footprint = footprint_blocks(&traces, block)?;
+    let surveyed = survey_all(&traces, block)?;
+    let footprint = surveyed.footprint_blocks;
     let bytes = u64::from(block.bytes());
     let plan = plan_of(setting, workload, larder_alloc::Larder::NAME, 0);
     let hindsight = Arc::new(bench.hindsight(Trial { plan, traces: traces.clone() })?);
+    let last_comes = workload.length(&Arrivals::default(), Some(&surveyed)).seconds;
     let place = |blocks| Place {
         workload,
         traces: traces.clone(),
         footprint_bytes: footprint * bytes,
         cache_bytes: blocks * bytes,
+        last_comes,
         hindsight: Arc::clone(&hindsight),
     };
     Ok(size::resolve(&workload.sizes, block, footprint)?.into_iter().map(place).collect())
@@ -148,14 +154,20 @@ fn plan_of(setting: Setting<'_>, workload: &Workload, allocator: &str, cache_byt
 }
 
 /// What ECI-Cache wrote, and a share of what Centaur wrote, each over its whole run.
-fn budgets(runs: &[TenantsResult]) -> [WriteBudget; 2] {
+fn budgets(runs: &[TenantsResult], last_comes: Option<f64>) -> [WriteBudget; 2] {
     [(larder_alloc::Eci::NAME, 1.0), (larder_alloc::Centaur::NAME, SHARE_OF_CENTAUR)].map(|(name, share)| {
         let run = runs.iter().find(|run| run.allocator == name);
-        WriteBudget {
-            bytes: share * run.map_or(0.0, written),
-            period_seconds: run.map_or(0.0, |run| run.seconds),
-        }
+        budget(share * run.map_or(0.0, written), last_comes, run.map_or(0.0, |run| run.seconds))
     })
+}
+
+/// So many bytes for a run: until its last request comes. Where a backing has more to do than it can the last one is done long after that, and what was saved up for then would be lost. As long as
+/// another run lasted where that is not known.
+fn budget(bytes: f64, last_comes: Option<f64>, lasted: f64) -> WriteBudget {
+    match last_comes.filter(|&seconds| seconds > 0.0) {
+        Some(seconds) => of_whole_run(bytes, seconds),
+        None => WriteBudget { bytes, period_seconds: lasted },
+    }
 }
 
 impl Place<'_> {
@@ -172,6 +184,21 @@ impl Place<'_> {
             runs,
             as_eci,
             below_centaur,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_for_as_long_as_requests_come() {
+        let of_ten_seconds = budget(77.0, Some(10.0), 500.0);
+        assert!((10.0..10.1).contains(&of_ten_seconds.period_seconds), "{of_ten_seconds:?}");
+        assert_eq!(of_ten_seconds.bytes, 77.0);
+        for unknown in [None, Some(0.0)] {
+            assert_eq!(budget(77.0, unknown, 500.0).period_seconds, 500.0);
         }
     }
 }

@@ -59,6 +59,14 @@ pub struct Surveyed {
 }
 
 impl Surveyed {
+    /// Another tenant's trace holds this.
+    pub fn add(&mut self, summary: &Summary) {
+        self.footprint_blocks += summary.footprint_blocks;
+        self.requests += summary.requests();
+        self.elapsed_ns.push(summary.elapsed_ns);
+        self.first_ns.push(summary.first_ns);
+    }
+
     /// Nanoseconds from the first request of all to that of each tenant.
     fn behind_ns(&self) -> impl Iterator<Item = u64> {
         let first = self.first_ns.iter().flatten().min().copied().unwrap_or(0);
@@ -275,11 +283,7 @@ pub fn survey(
             if !known.contains_key(&key) {
                 known.insert(key.clone(), summary(&tenant.trace, format, block, limit, quiet)?);
             }
-            let summary = &known[&key];
-            surveyed.footprint_blocks += summary.footprint_blocks;
-            surveyed.requests += summary.requests();
-            surveyed.elapsed_ns.push(summary.elapsed_ns);
-            surveyed.first_ns.push(summary.first_ns);
+            surveyed.add(&known[&key]);
         }
         surveys.push(surveyed);
     }
