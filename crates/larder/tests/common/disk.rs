@@ -6,6 +6,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
+use super::fsck;
 use super::process::{Background, program, run};
 use super::setup::Setup;
 use super::{LIMIT, wait_for};
@@ -77,9 +78,9 @@ impl Disk {
         self.undo();
     }
 
-    /// `e2fsck` finds nothing; the file system is not mounted.
+    /// The file system, which is not mounted, is sound.
     pub fn check(&self, setup: &Setup) {
-        run(program("e2fsck").args(["-f", "-n", &self.device]), setup.folder());
+        fsck::is_sound(&self.device, setup.folder());
     }
 
     /// Take everything down.

@@ -9,6 +9,7 @@ pub mod disk;
 pub mod failing;
 pub mod files;
 pub mod fio_runs;
+pub mod fsck;
 pub mod guest;
 pub mod hostile;
 pub mod http;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::LIMIT;
 
 /// The Debian packages of the programs.
-const PACKAGES: [(&str, &str); 32] = [
+const PACKAGES: [(&str, &str); 33] = [
     ("prometheus", "prometheus"),
     ("promtool", "prometheus"),
     ("openssl", "openssl"),
@@ -34,6 +34,7 @@ const PACKAGES: [(&str, &str); 32] = [
     ("fusermount3", "fuse3"),
     ("mkfs.ext4", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
+    ("dumpe2fs", "e2fsprogs"),
     ("id", "coreutils"),
     ("script", "bsdutils"),
     ("sh", "dash"),

@@ -1,5 +1,5 @@
 //! `kill -9` below an ext4 with programs on it that call `fsync` all the time, where a device fails meanwhile, now the backing and now the cache: once it works
-//! again the journal is replayed, every file has what was synced, and `e2fsck` finds nothing.
+//! again the journal is replayed, every file has what was synced, and `e2fsck` finds nothing but what ext4 leaves of errors that it met itself.
 //!
 //! `LARDER_KILLS` sets how often: a quarter of it in each of the tests (5 times where nothing is set).
 
