@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::LIMIT;
 
 /// The Debian packages of the programs.
-const PACKAGES: [(&str, &str); 33] = [
+const PACKAGES: [(&str, &str); 34] = [
     ("prometheus", "prometheus"),
     ("promtool", "prometheus"),
     ("openssl", "openssl"),
@@ -35,6 +35,7 @@ const PACKAGES: [(&str, &str); 33] = [
     ("mkfs.ext4", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("dumpe2fs", "e2fsprogs"),
+    ("debugfs", "e2fsprogs"),
     ("id", "coreutils"),
     ("script", "bsdutils"),
     ("sh", "dash"),
