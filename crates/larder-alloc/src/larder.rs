@@ -37,7 +37,7 @@ use crate::{
     WritePolicy,
 };
 use memory::{Known, Memory};
-use proportional::Member;
+use proportional::{Kept, Member};
 use solver::{Prices, Solved, least_writes, solve};
 
 /// A stream of reads passes by the cache once it is longer: a backup of a whole disk. Shorter ones are left to replacement policies that scans do not harm, and to prices, since files that are
@@ -132,7 +132,11 @@ impl Allocator for Larder {
             (most == quotas[at]).then(|| reasons::at_price(held))
         };
         let decide = |at: usize| {
-            let words = offers.words[at].clone().or_else(|| at_price(at));
+            let share = || {
+                let takes_part = proportional::takes_part(&tenants[at], known[at]);
+                reasons::of_share(tenants[at].goals.share.filter(|_| takes_part)?, plan.chosen[at].member)
+            };
+            let words = offers.words[at].clone().or_else(|| at_price(at)).or_else(share);
             reasons::decide(&tenants[at], known[at], &plan, at, quotas[at], words.as_deref())
         };
         let decisions = (0..tenants.len()).map(decide).collect();
@@ -233,7 +237,7 @@ fn quotas(tenants: &[Tenant<'_>], known: &[&Known], ranges: &[Bounds], plan: &Pl
     // Each turn takes another tenant out at least.
     for _ in 0..=tenants.len() {
         let mut quotas = sizes.clone();
-        let would_change = |at: usize| chosen[at].member.is_some_and(|member| !member.saturated);
+        let would_change = |at: usize| chosen[at].member.is_some_and(|member| member.kept != Kept::TooSlow);
         let kept: Vec<u64> = (0..most.len())
             .map(|at| if would_change(at) { sizes[at] } else { most[at].min(useful[at]) })
             .collect();

@@ -45,7 +45,7 @@ impl Demanded {
             *self = Self { least: self.least, limit: self.limit, ..Self::default() };
         } else if refused {
             self.refused_epochs += seconds / epoch_seconds;
-            if self.refused_epochs >= (PATIENCE * f64::from(self.refused).exp2()).min(PATIENCE_MAX) {
+            if self.refused_epochs >= self.patience() {
                 (self.short_epochs, self.most, self.refused_epochs) = (0.0, 0.0, 0.0);
                 self.refused = self.refused.saturating_add(1);
             }
@@ -64,6 +64,15 @@ impl Demanded {
     /// The requests per second that it asks for, where those are known to be fewer than it was promised.
     pub(super) fn asks_for(&self) -> Option<f64> {
         (self.short_epochs >= EPOCHS).then_some(self.most)
+    }
+
+    /// Epochs until they are expected again, unless it asks for more before.
+    pub(super) fn expected_in_epochs(&self) -> f64 {
+        (self.patience() - self.refused_epochs).ceil()
+    }
+
+    fn patience(&self) -> f64 {
+        (PATIENCE * f64::from(self.refused).exp2()).min(PATIENCE_MAX)
     }
 
     fn keep_to(&mut self, reserved: Option<Reservation>) {
@@ -97,9 +106,10 @@ mod tests {
             assert_eq!(demanded.asks_for(), asks_for);
         }
         // As long as it does not ask for more, and the same is reserved.
+        assert_eq!(demanded.expected_in_epochs(), PATIENCE);
         demanded.promise(WISH, f64::INFINITY);
         demanded.learn(WISH, &measured(230.0, 1.0), 10.0);
-        assert_eq!(demanded.asks_for(), Some(220.0));
+        assert_eq!((demanded.asks_for(), demanded.expected_in_epochs()), (Some(220.0), PATIENCE - 1.0));
         let mut other = demanded;
         other.learn(Some(Reservation::Iops(500.0)), &measured(230.0, 1.0), 10.0);
         assert_eq!(other.asks_for(), None);

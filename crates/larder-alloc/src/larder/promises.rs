@@ -89,8 +89,12 @@ impl Wish<'_> {
             return;
         };
         if let Some(rate) = self.known.demanded.asks_for() {
+            let again = match self.known.demanded.expected_in_epochs() {
+                epochs if epochs > 1.0 => format!("in {epochs} epochs"),
+                _ => "in an epoch".into(),
+            };
             let words = format!(
-                "{promise} refused: it asks for no more than {rate:.0} IOPS, with the latency that would bring them"
+                "{promise} refused: it asks for no more than {rate:.0} IOPS, with the latency that would bring them; tried again {again}, or once it asks for more"
             );
             offers[at].words = Some(words);
             return;

@@ -30,8 +30,19 @@ pub(super) struct Member {
     pub(super) choice: Choice,
     /// What it is to wait, in seconds a request.
     pub(super) latency: f64,
-    /// More blocks would not make it faster.
-    pub(super) saturated: bool,
+    /// What it would wait in proportion.
+    pub(super) wanted: f64,
+    pub(super) kept: Kept,
+}
+
+/// Whether a member's proportion can be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    Yes,
+    /// It would have to be faster, and is not with more blocks.
+    TooSlow,
+    /// It would have to be slower, and is not with the fewest blocks that it may get.
+    TooFast,
 }
 
 /// One point of a member's curve.
@@ -136,10 +147,16 @@ impl Curve {
     fn at(&self, level: f64) -> Member {
         let latency = level / self.share;
         let until = self.points.partition_point(|point| point.latency > latency);
-        let (tenant, nothing) = (self.tenant, Choice::unknown(0));
+        let member = |choice: Choice, is: f64, kept: Kept| Member {
+            tenant: self.tenant,
+            choice,
+            latency: is,
+            wanted: latency,
+            kept,
+        };
         let reached = self.points.get(until);
         let Some(&Point { latency: lowest, choice }) = reached.or(self.points.last()) else {
-            return Member { tenant, choice: nothing, latency: 0.0, saturated: true };
+            return member(Choice::unknown(0), 0.0, Kept::TooSlow);
         };
         let before = until.checked_sub(1).and_then(|before| self.points.get(before));
         match before.filter(|_| reached.is_some()) {
@@ -150,14 +167,16 @@ impl Curve {
                 } else {
                     Point { latency: lowest, choice }
                 };
-                Member { tenant, choice: nearer.choice, latency: nearer.latency, saturated: false }
+                member(nearer.choice, nearer.latency, Kept::Yes)
             }
-            None => Member { tenant, choice, latency: lowest, saturated: reached.is_none() },
+            None if reached.is_none() => member(choice, lowest, Kept::TooSlow),
+            None if lowest < latency => member(choice, lowest, Kept::TooFast),
+            None => member(choice, lowest, Kept::Yes),
             Some(before) => {
                 let part = (before.latency - latency) / (before.latency - lowest);
                 let gap = choice.blocks - before.choice.blocks;
                 let blocks = before.choice.blocks + ((gap as f64 * part).ceil() as u64).min(gap);
-                Member { tenant, choice: Choice { blocks, ..choice }, latency, saturated: false }
+                member(Choice { blocks, ..choice }, latency, Kept::Yes)
             }
         }
     }
@@ -169,6 +188,15 @@ mod tests {
 
     fn point(blocks: u64, latency: f64, way: u32) -> Point {
         Point { latency, choice: Choice { blocks, way, ..Choice::unknown(blocks) } }
+    }
+
+    #[test]
+    fn what_keeps_a_member_from_its_proportion_is_told() {
+        let points = vec![point(1000, 2.0, 0), point(2000, 1.0, 0)];
+        let curve = Curve { tenant: 0, share: 2.0, points };
+        let kept = [5.0, 4.0, 3.0, 2.0, 1.0].map(|level| curve.at(level).kept);
+        assert_eq!(kept, [Kept::TooFast, Kept::Yes, Kept::Yes, Kept::Yes, Kept::TooSlow]);
+        assert_eq!((curve.at(5.0).wanted, curve.at(5.0).latency), (2.5, 2.0));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::memory::Known;
 use super::promises::seconds;
+use super::proportional::{Kept, Member};
 use super::solver::Prices;
 use super::{Chosen, Plan};
 use crate::words::grouped;
@@ -10,6 +11,25 @@ use crate::{ConfiguredPolicy, Decision, Mode, Prediction, Tenant};
 /// Of a tenant that gets the most that it can use at the price of SSD writes, of which it would hold so many blocks.
 pub(super) fn at_price(held: u32) -> String {
     format!("no more: at the price of SSD writes its blocks take about {} of the cache", grouped(held))
+}
+
+/// What keeps a tenant from the proportion that its share gives it among those that have one; `None` where nothing does.
+pub(super) fn of_share(share: f64, member: Option<Member>) -> Option<String> {
+    let Some(Member { wanted, kept, .. }) = member else {
+        return Some(format!(
+            "its share of {share} is not kept: no proportions keep to the budget of SSD writes"
+        ));
+    };
+    match kept {
+        Kept::Yes => None,
+        Kept::TooSlow => Some(format!(
+            "its share of {share} asks for a lower latency than any size that it may have brings"
+        )),
+        Kept::TooFast => Some(format!(
+            "its share of {share} would let it wait {} a request; it may get no fewer blocks",
+            seconds(wanted)
+        )),
+    }
 }
 
 /// The decision on tenant `at`, that gets `quota` blocks. `more` is what else is to be told of it.

@@ -74,7 +74,9 @@ impl Runs {
         };
         let mut job = Background::start(&mut fio, &larder.path("fio.log"));
         meanwhile(&larder);
-        tally.held += count(&larder.tenant("a"), "occupied_blocks");
+        let tenant = larder.tenant("a");
+        tally.held += count(&tenant, "occupied_blocks");
+        tally.dirty += count(&tenant, "dirty_blocks");
         let setup = larder.kill();
         // It has met an error, or it had come to its end before.
         job.wait(LIMIT);
@@ -126,7 +128,9 @@ pub struct Tally {
     pub flushes: u64,
     /// Blocks cached just before the kills.
     pub held: u64,
-    /// Right after them.
+    /// Dirty ones of them.
+    pub dirty: u64,
+    /// Blocks cached right after the kills.
     pub warm: u64,
     /// Hits of fio's first pass over all blocks after each restart.
     pub hits: u64,

@@ -52,19 +52,21 @@ fn killed_on_a_bad_backing(cache: &str, kills: u64) -> Tally {
     let larder = larder.stop().start();
     runs.verify(&larder);
     backing_alone(&mut runs, &larder.stop(), "far.image");
-    let Tally { flushes, held, warm, hits } = tally;
+    let Tally { flushes, held, dirty, warm, hits } = tally;
     eprintln!(
-        "{kills} kills, {errors} errors of the backing, {flushes} flushes; {held} blocks cached before, {warm} after; {hits} hits"
+        "{kills} kills, {errors} errors of the backing, {flushes} flushes; {held} blocks cached before, {dirty} of them dirty, {warm} after; {hits} hits"
     );
     assert!(flushes > kills, "the kills came before there was anything to lose: {flushes} flushes");
     assert!(errors > kills, "{errors} errors of the backing in {kills} lives");
     tally
 }
 
+/// Dirty blocks are hits again, but for those that were written back or written anew just then. Of clean ones nothing is promised where guests write past the cache, as they do here above the
+/// limit of dirty blocks: a region that is just being written on the backing starts cold.
 #[test]
-fn what_fio_flushed_is_there_and_most_hits_are_back_after_errors_of_the_backing() {
-    let Tally { held, hits, .. } = killed_on_a_bad_backing("32MiB", kills());
-    assert!(2 * hits > held, "{hits} of {held} blocks that were cached before were hits");
+fn what_fio_flushed_is_there_and_dirty_blocks_are_hits_after_errors_of_the_backing() {
+    let Tally { dirty, hits, .. } = killed_on_a_bad_backing("32MiB", kills());
+    assert!(4 * hits > 3 * dirty, "{dirty} blocks were dirty, and there were {hits} hits");
 }
 
 /// Dirty blocks have to leave, to a backing that fails.

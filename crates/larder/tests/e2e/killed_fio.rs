@@ -28,7 +28,7 @@ fn killed_under_fio(cache: &str, kills: u64) -> Tally {
     let larder = larder.stop().start();
     runs.verify(&larder);
     larder.stop();
-    let Tally { flushes, held, warm, hits } = tally;
+    let Tally { flushes, held, warm, hits, .. } = tally;
     eprintln!("{kills} kills, {flushes} flushes; {held} blocks cached before, {warm} after; {hits} hits");
     assert!(flushes > kills, "the kills came before there was anything to lose: {flushes} flushes");
     tally

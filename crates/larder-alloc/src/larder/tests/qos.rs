@@ -87,8 +87,11 @@ fn requests_that_nobody_asks_for_are_not_promised_for_ever() {
     let granted = [decide(), decide()];
     assert!(granted.iter().all(|decisions| decisions[0].reason.contains("the reserved 1000 IOPS granted")));
     let refused = decide();
-    let words = "the reserved 1000 IOPS refused: it asks for no more than 200 IOPS";
-    assert!(refused[0].reason.contains(words), "{}", refused[0].reason);
+    for words in
+        ["the reserved 1000 IOPS refused: it asks for no more than 200 IOPS", "tried again in 8 epochs"]
+    {
+        assert!(refused[0].reason.contains(words), "{}", refused[0].reason);
+    }
     assert!(refused[1].quota_blocks >= 50, "what it does not need is the other's");
 }
 
@@ -115,6 +118,28 @@ fn latencies_keep_the_proportions_of_the_shares() {
             let real = menu.ways[0].at(decision.quota_blocks.into()).latency;
             assert!((real / latency(decision) - 1.0).abs() < 0.05, "{real} for {}", latency(decision));
         }
+    }
+}
+
+#[test]
+fn what_forbids_a_share_is_told() {
+    let (a, b) = (smooth(20_000, 10_000), smooth(20_000, 10_000));
+    let [least, most] = [15_000, 1000];
+    let goals = Goals { share: Some(3.0), max_blocks: Some(most), ..Goals::default() };
+    let tenants = [
+        Tenant { min_blocks: least, ..with_share("a", &a, 1.0) },
+        with_share("b", &b, 1.0),
+        Tenant { goals, ..tenant("c", Some(&b)) },
+    ];
+    let decisions = decide(&tenants, &cache(20_000));
+    assert_eq!((decisions[0].quota_blocks, decisions[2].quota_blocks), (least, most));
+    for (decision, words) in decisions.iter().zip([
+        Some("its share of 1 would let it wait"),
+        None,
+        Some("its share of 3 asks for a lower latency than any size that it may have brings"),
+    ]) {
+        assert_eq!(words.is_some(), decision.reason.contains("its share"), "{}", decision.reason);
+        assert!(words.is_none_or(|words| decision.reason.contains(words)), "{}", decision.reason);
     }
 }
 
