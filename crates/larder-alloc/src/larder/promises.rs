@@ -94,7 +94,7 @@ impl Wish<'_> {
                 _ => "in an epoch".into(),
             };
             let words = format!(
-                "{promise} refused: it asks for no more than {rate:.0} IOPS, with the latency that would bring them; tried again {again}, or once it asks for more"
+                "{promise} refused: it asks for no more than {rate:.0} IOPS, with the latency that would bring them (tried again {again}, or once it asks for more)"
             );
             offers[at].words = Some(words);
             return;

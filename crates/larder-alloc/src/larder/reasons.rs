@@ -26,7 +26,7 @@ pub(super) fn of_share(share: f64, member: Option<Member>) -> Option<String> {
             "its share of {share} asks for a lower latency than any size that it may have brings"
         )),
         Kept::TooFast => Some(format!(
-            "its share of {share} would let it wait {} a request; it may get no fewer blocks",
+            "its share of {share} would let it wait {} a request, but it may get no fewer blocks",
             seconds(wanted)
         )),
     }

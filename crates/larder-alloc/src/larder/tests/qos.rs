@@ -134,7 +134,7 @@ fn what_forbids_a_share_is_told() {
     let decisions = decide(&tenants, &cache(20_000));
     assert_eq!((decisions[0].quota_blocks, decisions[2].quota_blocks), (least, most));
     for (decision, words) in decisions.iter().zip([
-        Some("its share of 1 would let it wait"),
+        Some("a request, but it may get no fewer blocks"),
         None,
         Some("its share of 3 asks for a lower latency than any size that it may have brings"),
     ]) {
