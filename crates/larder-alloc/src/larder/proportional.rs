@@ -19,6 +19,8 @@ const HALVINGS: u32 = 60;
 const DOUBLINGS: u32 = 40;
 /// Sizes that are closer than this part lie beside each other: what differs between them in another way to run the partition is a step, not a slope.
 const BESIDE: u64 = 64;
+/// A proportion that is missed by less than this part is kept.
+const NEARLY: f64 = 0.01;
 /// The price to begin with, unless the plan's is higher: seconds of latency for a write.
 const PRICE_MIN: f64 = 1e-9;
 
@@ -170,7 +172,7 @@ impl Curve {
                 member(nearer.choice, nearer.latency, Kept::Yes)
             }
             None if reached.is_none() => member(choice, lowest, Kept::TooSlow),
-            None if lowest < latency => member(choice, lowest, Kept::TooFast),
+            None if lowest < latency * (1.0 - NEARLY) => member(choice, lowest, Kept::TooFast),
             None => member(choice, lowest, Kept::Yes),
             Some(before) => {
                 let part = (before.latency - latency) / (before.latency - lowest);
@@ -194,8 +196,8 @@ mod tests {
     fn what_keeps_a_member_from_its_proportion_is_told() {
         let points = vec![point(1000, 2.0, 0), point(2000, 1.0, 0)];
         let curve = Curve { tenant: 0, share: 2.0, points };
-        let kept = [5.0, 4.0, 3.0, 2.0, 1.0].map(|level| curve.at(level).kept);
-        assert_eq!(kept, [Kept::TooFast, Kept::Yes, Kept::Yes, Kept::Yes, Kept::TooSlow]);
+        let kept = [5.0, 4.01, 4.0, 3.0, 2.0, 1.0].map(|level| curve.at(level).kept);
+        assert_eq!(kept, [Kept::TooFast, Kept::Yes, Kept::Yes, Kept::Yes, Kept::Yes, Kept::TooSlow]);
         assert_eq!((curve.at(5.0).wanted, curve.at(5.0).latency), (2.5, 2.0));
     }
 
