@@ -13,6 +13,7 @@ use super::{ServedBy, budget};
 use crate::{Latencies, Timed, WritePolicy};
 use admitted::{Limit, Offered, Order, admit};
 use demand::affordable;
+use held::Entering;
 use larder_policy::doors::{Doors, Gains, KINDS, Kind, SHAPES, Terms};
 use ledger::{Ledger, Price, Spans};
 use under_way::UnderWay;
@@ -90,6 +91,9 @@ const FORESIGHT: f64 = 1.0 / 3.0;
 /// Of writes of which it is not known what they take past the SSD such a part goes there, where writes are limited.
 const TRIED: f64 = 1.0 / 16.0;
 
+/// A budget that lasts for so many times what is offered, and was, is not felt: prices are those of a cache without one, and nothing is tried past the SSD.
+const AMPLE: f64 = 2.0;
+
 /// Of a kind of reads of which less than this part of what enters would enter a full cache all does so only while there is room. Not writes: until they are written back they could not leave.
 const HALF: f64 = 0.5;
 
@@ -117,6 +121,11 @@ impl Writes {
         period: f64::INFINITY,
         worth: 0.0,
     };
+
+    /// Whatever is offered, by a budget that would be used up evenly as before: what is offered keeps its worth for when it is felt again.
+    fn all_there_is(self) -> Self {
+        Self { even: self.even, ..Self::ANY }
+    }
 }
 
 /// What places the cache has.
@@ -277,17 +286,16 @@ impl Gate {
         fade: f64,
         writes: &[Option<WritePolicy>],
     ) {
-        let Writes { rate, lasting, even, period, worth: least } = may;
         let since = now - self.priced;
-        self.count_until(now, period, writes);
-        let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
-        let unaffordable = affordable(there.map(|(ledger, _)| ledger.demand()), lasting, period);
-        let worth = least.max(FORESIGHT * unaffordable);
+        self.count_until(now, may.period, writes);
+        let there = || writes.iter().map(Option::is_some);
+        let entering = self.entering(now, there());
+        let may = if self.is_ample(may, entering, writes) { may.all_there_is() } else { may };
+        let Writes { rate, lasting, even, period, worth: least } = may;
+        let worth = least.max(FORESIGHT * self.unaffordable(lasting, period, writes));
         // By then all that the cache holds has been written over.
         let written_over = |rate: f64| f64::from(room.cache_blocks) / rate.max(f64::MIN_POSITIVE);
         let youth = written_over(rate);
-        let there = || writes.iter().map(Option::is_some);
-        let entering = self.entering(now, there());
         let places = entering.would_enter;
         // What is free lasts until prices are found again. Where writes are limited it has its price all the same.
         let seconds = since.max(self.unit);
@@ -345,6 +353,18 @@ impl Gate {
                 doors.open(at, terms);
             }
         }
+    }
+
+    /// More than enough may be written: of what is offered now, and of what was offered a day ago.
+    fn is_ample(&self, may: Writes, entering: Entering, writes: &[Option<WritePolicy>]) -> bool {
+        AMPLE * entering.offered <= may.rate.min(may.lasting)
+            && self.unaffordable(may.lasting / AMPLE, may.period, writes) == 0.0
+    }
+
+    /// What is worth less, of what was offered so far, finds nothing left where so much may be written a second.
+    fn unaffordable(&self, rate: f64, period: f64, writes: &[Option<WritePolicy>]) -> f64 {
+        let there = self.ledgers.iter().zip(writes).filter(|(_, write)| write.is_some());
+        affordable(there.map(|(ledger, _)| ledger.demand()), rate, period)
     }
 
     /// What was offered since prices were found last, by what it was found to be worth then, in a usual stay.

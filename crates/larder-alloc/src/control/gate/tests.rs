@@ -368,15 +368,16 @@ fn what_is_worth_little_stays_out_where_what_is_worth_much_will_need_what_may_be
     }
 }
 
-/// One tenant's large writes, and another's small ones, 5,000 at a time each 500 seconds, which was taken to be idle in between: how many of the former enter of the last 400.
-fn while_another_is_idle(limited: bool) -> usize {
+/// One tenant's large writes, and another's small ones, 5,000 at a time each 500 seconds, which was taken to be idle in between: how many of the former enter of the last 400, where so much may be written until the
+/// period ends.
+fn while_another_is_idle(limited: bool, lasting: f64) -> usize {
     let mut gate = gate(2);
     let mut entered = 0;
     for second in 0..1500u64 {
         let now = second as f64;
         gate.price(
             now,
-            Writes { rate: 100.0, lasting: 5.0, period: 1e4, ..Writes::ANY },
+            Writes { rate: 100.0, lasting, period: 1e4, ..Writes::ANY },
             FULL,
             15.0 / 16.0,
             &[WB[0]; 2],
@@ -394,7 +395,14 @@ fn while_another_is_idle(limited: bool) -> usize {
 
 #[test]
 fn room_is_kept_for_who_comes_now_and_then() {
-    assert_eq!([true, false].map(while_another_is_idle), [0, 400]);
+    // Also where twice as much may be written as is offered now.
+    for lasting in [5.0, 9.0] {
+        assert_eq!(
+            [true, false].map(|limited| while_another_is_idle(limited, lasting)),
+            [0, 400],
+            "{lasting}"
+        );
+    }
 }
 
 #[test]
@@ -538,10 +546,35 @@ fn of_a_stream_that_the_backing_likes(may: Writes) -> ([usize; 2], f64) {
 
 #[test]
 fn what_writes_take_past_the_ssd_is_tried_where_they_are_limited_until_it_is_known() {
-    let (passed, worth) = of_a_stream_that_the_backing_likes(limited(1e6));
+    let (passed, worth) = of_a_stream_that_the_backing_likes(limited(150.0));
     assert!((16..100).contains(&passed[0]) && passed[1] == 0, "{passed:?}");
     // It saves 0.1 ms, not the 1.9 ms that were guessed, and though it is long since that was seen.
     assert!((0.9e-4..1.1e-4).contains(&worth), "{worth}");
-    // Where all may be written nothing is tried.
-    assert_eq!(of_a_stream_that_the_backing_likes(limited(f64::INFINITY)).0, [0, 0]);
+    // Where all may be written nothing is tried, nor where more than enough may.
+    for rate in [210.0, f64::INFINITY] {
+        assert_eq!(of_a_stream_that_the_backing_likes(limited(rate)).0, [0, 0], "{rate}");
+    }
+}
+
+/// Reads of blocks that come again, and of such as do not, a hundred a second each while the cache fills: on what terms they enter next.
+fn filling(may: Writes) -> Terms {
+    let mut gate = gate(1);
+    for second in 0..20u64 {
+        let now = second as f64;
+        let room = Room { cache_blocks: 1200, free: 1200 - second * 60 };
+        gate.price(now, may, room, 15.0 / 16.0, &WB);
+        for at in 0..100 {
+            request(&mut gate, 0, false, at * 10, 1, now);
+            request(&mut gate, 0, false, 1_000_000 + (second * 100 + at) * 10, 1, now);
+        }
+    }
+    gate.terms(0).unwrap().clone()
+}
+
+#[test]
+fn more_than_enough_is_as_good_as_no_budget() {
+    let none = filling(Writes::ANY);
+    assert_eq!(filling(Writes { rate: 1e3, lasting: 410.0, even: 300.0, period: 1e3, worth: 0.0 }), none);
+    // What lasts for all, but not for twice as much, is felt: places have their price though they are free.
+    assert_ne!(filling(Writes { rate: 1e3, lasting: 300.0, even: 300.0, period: 1e3, worth: 0.0 }), none);
 }
