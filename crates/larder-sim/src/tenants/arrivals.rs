@@ -24,7 +24,7 @@ pub(super) struct Arrivals<S> {
     lap_ns: u64,
     last_ns: u64,
     left: u64,
-    /// Requests since the trace began.
+    /// Reads and writes since the trace began.
     of_lap: u64,
 }
 
@@ -76,11 +76,12 @@ impl<S: Source> Arrivals<S> {
             return Ok(Next::End);
         }
         if self.taken == self.ready.len() && !self.read()? {
-            // A trace that takes no time is not begun anew for ever.
-            let goes_on = match self.pace {
+            // A trace that takes no time is not begun anew for ever, nor one without reads and writes, of which a limit is never reached.
+            let takes_time = match self.pace {
                 Pace::Open { .. } => self.last_ns > self.lap_ns,
-                Pace::Closed { .. } => self.of_lap > 0,
+                Pace::Closed { .. } => true,
             };
+            let goes_on = takes_time && self.of_lap > 0;
             if self.repeat && goes_on {
                 self.of_lap = 0;
                 self.lap_ns = self.last_ns;
@@ -91,8 +92,9 @@ impl<S: Source> Arrivals<S> {
         }
         let request = self.ready[self.taken];
         self.taken += 1;
-        self.of_lap += 1;
-        self.left -= u64::from(matches!(request.kind, RequestKind::Read | RequestKind::Write));
+        let is_served = u64::from(matches!(request.kind, RequestKind::Read | RequestKind::Write));
+        self.of_lap += is_served;
+        self.left -= is_served;
         let at = self.time_of(&request);
         Ok(if at >= self.stop_ns { Next::End } else { Next::Request(at, request) })
     }
@@ -187,5 +189,19 @@ mod tests {
         assert_eq!(times(&plan, None), [0, 2000, 2000, 4000, 4000, 6000, 6000]);
         let mut nothing = Arrivals::new(&plan, trace(&[]), None, None);
         assert!(matches!(nothing.next(), Ok(Next::End)));
+    }
+
+    #[test]
+    fn a_trace_without_reads_and_writes_does_not_begin_anew() {
+        for pace in [Pace::Open { rate: 1.0 }, Pace::Closed { outstanding: 2 }] {
+            let discard = |time_ns| Request { time_ns, volume: 0, kind: RequestKind::Discard, offset: 0, len: 4096 };
+            let plan = TenantPlan { repeat: true, pace, ..TenantPlan::new("t") };
+            let source = Requests([discard(0), discard(1_000_000_000)].into_iter());
+            let mut arrivals = Arrivals::new(&plan, source, None, Some(10));
+            for _ in 0..2 {
+                assert!(matches!(arrivals.next(), Ok(Next::Request(..))));
+            }
+            assert!(matches!(arrivals.next(), Ok(Next::End)));
+        }
     }
 }

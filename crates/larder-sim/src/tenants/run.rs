@@ -100,6 +100,8 @@ struct Run<'a, S> {
     /// Rows under way, by tenant.
     open_rows: Vec<Option<usize>>,
     now: u64,
+    /// When the last dirty block was written back of tenants who were all gone.
+    written_back: u64,
     idle: Idle,
     by_day: Vec<DayWrites>,
     requests: u64,
@@ -185,6 +187,7 @@ impl<'a, S: Source> Run<'a, S> {
             rows: Vec::new(),
             open_rows: vec![None; count],
             now: 0,
+            written_back: 0,
             idle: Idle::default(),
             by_day: Vec::new(),
             requests: 0,
@@ -244,8 +247,16 @@ impl<'a, S: Source> Run<'a, S> {
                 due = self.due();
             }
             // What was to come of those who are gone makes no run longer.
-            let is_idle = matches!(event, Event::Leave(_) | Event::Mover | Event::Moved(_));
-            if is_idle && self.guests.iter().all(|guest| guest.gone) {
+            let is_for_nobody = !matches!(event, Event::Come(_) | Event::Request(_))
+                && self.guests.iter().all(|guest| guest.gone);
+            if is_for_nobody {
+                // Dirty blocks are written back all the same.
+                if let Event::WriteBack(tenant, place, length) = event
+                    && at < end
+                {
+                    self.write_one_back(tenant, at, place, length);
+                    self.written_back = at;
+                }
                 continue;
             }
             if at >= end {
@@ -262,10 +273,7 @@ impl<'a, S: Source> Run<'a, S> {
                 Event::Leave(tenant) => self.leave(tenant),
                 Event::Mover => self.start_movers(),
                 Event::Moved(tenant) => self.go_on_moving(tenant),
-                Event::WriteBack(tenant, place, length) => {
-                    self.machine.ssd(at, Op::Read, place, length);
-                    self.machine.backing(tenant, at, Op::Write, place, length);
-                }
+                Event::WriteBack(tenant, place, length) => self.write_one_back(tenant, at, place, length),
                 Event::Request(tenant) => {
                     self.request(tenant, sources)?;
                     if self.requests.is_multiple_of(PROGRESS) {
@@ -281,6 +289,11 @@ impl<'a, S: Source> Run<'a, S> {
         }
         progress(Progress { requests: self.requests });
         Ok(())
+    }
+
+    fn write_one_back(&mut self, tenant: usize, at: u64, place: u64, length: u64) {
+        self.machine.ssd(at, Op::Read, place, length);
+        self.machine.backing(tenant, at, Op::Write, place, length);
     }
 
     fn due(&self) -> u64 {

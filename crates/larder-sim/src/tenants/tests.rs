@@ -12,10 +12,14 @@ use crate::{BlockSize, Plan, Requests, RunSpec, simulate};
 
 const BLOCK: u64 = 4096;
 
-/// One operation takes a second on the SSD and ten on the backing, whatever it is; both serve all at once.
+/// One operation takes so many seconds, whatever it is; 64 are served at once.
 fn slow(seconds: u32) -> DeviceSpec {
+    slow_at_once(seconds, 64)
+}
+
+fn slow_at_once(seconds: u32, parallel: u32) -> DeviceSpec {
     let text = format!(
-        "san:parallel=64,random-read={seconds}s,random-write={seconds}s,sequential-read={seconds}s,sequential-write={seconds}s,\
+        "san:parallel={parallel},random-read={seconds}s,random-write={seconds}s,sequential-read={seconds}s,sequential-write={seconds}s,\
          read-bandwidth=1e30,write-bandwidth=1e30"
     );
     text.parse().expect("a device")
@@ -74,6 +78,30 @@ fn latencies_by_hand() {
     plan.tenants[0].write_policy = ConfiguredPolicy::Fixed(WritePolicy::WriteThrough);
     let through = run(&plan, &[trace("R1 R1 W2 R2 R3 R4 R3")]);
     assert_eq!((through.tenants[0].mean_write_latency, through.tenants[0].backing_writes), (10.0, 1));
+}
+
+#[test]
+fn what_is_held_is_a_mean_over_time_however_long_an_epoch_is() {
+    for epoch_seconds in [1000.0, 7.0] {
+        let mut plan = plan(&["a"], "static", 4);
+        (plan.ssd, plan.backing) = (slow(1), slow(10));
+        plan.caching.epoch_seconds = Some(epoch_seconds);
+        // One block for 20 s, two for 40, and three for 20; it has gone when the last request has come.
+        let result = run(&plan, &[trace("R1 R2 R1 R3 R1")]);
+        assert!((result.tenants[0].mean_occupied_blocks - 2.0).abs() < 1e-9, "{epoch_seconds}");
+        assert_eq!(result.tenants[0].mean_quota_blocks, 4.0);
+    }
+}
+
+#[test]
+fn a_run_ends_with_its_last_request_though_dirty_blocks_are_written_back_after_it() {
+    let mut plan = plan(&["a"], "static", 8);
+    (plan.ssd, plan.backing) = (slow(1), slow_at_once(10, 2));
+    let result = run(&plan, &[trace("W1 W3 W5 W7")]);
+    let [ssd, backing] = &result.devices[..] else { panic!("{:?}", result.devices) };
+    assert_eq!((ssd.operations, backing.operations), (8, 4));
+    assert!((result.seconds - 61.0).abs() < 1e-9 && result.total.seconds == result.tenants[0].seconds);
+    assert_eq!(result.total.iops, result.tenants[0].iops);
 }
 
 #[test]

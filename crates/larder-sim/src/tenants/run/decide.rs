@@ -3,7 +3,7 @@
 use larder_alloc::CacheUse;
 
 use super::super::result::{Achieved, DecisionRow};
-use super::guest::Row;
+use super::guest::{Held, Row};
 use super::{Run, cpu};
 use crate::Source;
 
@@ -81,7 +81,8 @@ impl<S: Source> Run<'_, S> {
         }
         let decision = &position.decision;
         self.open_rows[tenant] = Some(self.rows.len());
-        self.guests[tenant].row = Row { began: self.now, ..Row::default() };
+        let held = Held::new(self.store.resident(tenant), self.now);
+        self.guests[tenant].row = Row { began: self.now, held, ..Row::default() };
         self.rows.push(DecisionRow {
             seconds: self.now as f64 / 1e9,
             tenant,
@@ -102,14 +103,16 @@ impl<S: Source> Run<'_, S> {
 
     fn close_row(&mut self, tenant: usize) {
         let Some(row) = self.open_rows[tenant].take() else { return };
-        let Row { requests, hits, sum_ns, ssd_blocks, began } = self.guests[tenant].row;
         let held = self.store.resident(tenant);
-        let quota = if self.rows[row].unlimited { held } else { self.rows[row].quota_blocks };
         let guest = &mut self.guests[tenant];
+        guest.row.held.go_on(held, self.now);
+        let Row { requests, hits, sum_ns, ssd_blocks, began, held: over_time } = guest.row;
         let time = (self.now - began) as f64;
+        let held_ns = over_time.blocks_ns();
         guest.there_ns += time;
-        guest.occupied_ns += f64::from(held) * time;
-        guest.quota_ns += f64::from(quota) * time;
+        guest.occupied_ns += held_ns;
+        let DecisionRow { unlimited, quota_blocks, .. } = self.rows[row];
+        guest.quota_ns += if unlimited { held_ns } else { f64::from(quota_blocks) * time };
         let seconds = time / 1e9;
         let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let some = requests > 0;

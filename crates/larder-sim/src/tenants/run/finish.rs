@@ -30,7 +30,7 @@ impl<S: Source> Run<'_, S> {
             conclude(result, name, &guest.reads, &guest.writes, guest.hits, there)
         };
         let tenants: Vec<_> = self.guests.iter().zip(&names).map(|(guest, name)| tell(guest, name)).collect();
-        let devices = self.machine.used(end, &names);
+        let devices = self.machine.used(end.max(self.written_back), &names);
         TenantsResult {
             allocator: self.plan.allocator.clone(),
             cache_bytes: self.plan.cache_bytes,

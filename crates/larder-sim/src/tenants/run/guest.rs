@@ -39,6 +39,33 @@ pub(super) struct Row {
     pub(super) sum_ns: u64,
     pub(super) ssd_blocks: u64,
     pub(super) began: u64,
+    pub(super) held: Held,
+}
+
+/// Blocks that a tenant holds, over time.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Held {
+    blocks: u32,
+    at: u64,
+    /// Those held until then, times the nanoseconds of that.
+    blocks_ns: f64,
+}
+
+impl Held {
+    pub(super) fn new(blocks: u32, at: u64) -> Self {
+        Self { blocks, at, blocks_ns: 0.0 }
+    }
+
+    /// The tenant holds so many by now: it came to that evenly since the last time.
+    pub(super) fn go_on(&mut self, blocks: u32, now: u64) {
+        let mean = (f64::from(self.blocks) + f64::from(blocks)) / 2.0;
+        let blocks_ns = self.blocks_ns + mean * (now - self.at) as f64;
+        *self = Self { blocks, at: now, blocks_ns };
+    }
+
+    pub(super) fn blocks_ns(&self) -> f64 {
+        self.blocks_ns
+    }
 }
 
 impl<S> Guest<S> {

@@ -44,8 +44,10 @@ impl<S: Source> Run<'_, S> {
         let closed = !may || (action == Action::Read && self.bypasses(tenant, request));
         self.traffic.clear();
         let leaves_first = kind.leaves_first();
+        self.count_held(tenant);
         let access = Access { tenant, action, keys: &self.buffer, closed, leaves_first };
         self.store.access(&access, &self.owners, &mut self.traffic);
+        self.count_held(tenant);
         debug_assert!(self.store.holds_no_more_than_there_is());
         let done = match action {
             Action::Read => self.read(tenant, kind),
@@ -53,6 +55,10 @@ impl<S: Source> Run<'_, S> {
             Action::Discard | Action::Flush => return Ok(self.now),
         };
         Ok(done)
+    }
+
+    fn count_held(&mut self, tenant: usize) {
+        self.guests[tenant].row.held.go_on(self.store.resident(tenant), self.now);
     }
 
     /// The request's blocks go to the buffer, as keys.
