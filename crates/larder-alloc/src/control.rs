@@ -136,6 +136,8 @@ pub struct Position {
     pub findings: Option<Findings>,
     /// The tenant is there.
     pub present: bool,
+    /// Others have come since, and it has another size until the next decision: what was predicted is not of that.
+    pub provisional: bool,
 }
 
 /// The loop: monitors and analyzers of all tenants, and the allocator.
@@ -188,7 +190,7 @@ impl ControlLoop {
         let observers = (0..).zip(&tenants).map(|(at, _)| Observer::new(&config, &needs, at)).collect();
         let nothing =
             Decision { quota_blocks: 0, mode: profile.mode, predicted: None, reason: String::new() };
-        let absent = Position { decision: nothing, findings: None, present: false };
+        let absent = Position { decision: nothing, findings: None, present: false, provisional: false };
         let positions = vec![absent; tenants.len()];
         let unit = least_load_seconds(&config, &profile);
         let pace = config.budget.map(|budget| Pace::new(budget, config.block_bytes, unit, 0.0));
@@ -262,9 +264,11 @@ impl ControlLoop {
             false => room::make(&inputs, &equal, &names, cache_blocks),
         };
         for ((&at, quota), equal) in there.iter().zip(quotas).zip(equal) {
-            let decision = &mut self.positions[at].decision;
-            if tenants.contains(&at) || self.profile.fixed_quotas && decision.quota_blocks != quota {
-                decision.reason = equal.reason;
+            let is_given = tenants.contains(&at) || self.profile.fixed_quotas;
+            let Position { decision, provisional, .. } = &mut self.positions[at];
+            *provisional |= !is_given && decision.quota_blocks != quota;
+            if let Some(reason) = room::reason(decision.quota_blocks, quota, is_given.then_some(equal)) {
+                decision.reason = reason;
             }
             decision.quota_blocks = quota;
         }
@@ -579,6 +583,7 @@ impl ControlLoop {
                     self.parts[at] = Part::new(rate, now, self.config.epoch_seconds);
                 }
                 self.positions[at].decision = decision;
+                self.positions[at].provisional = false;
             }
         });
         for (position, found) in self.positions.iter_mut().zip(found) {

@@ -624,6 +624,9 @@ impl EpochLoop {
         let standing = |(tenant, seat): (&LoopTenant, &Seat)| {
             let position = &self.control.positions()[seat.at];
             let (mut decision, found) = (position.decision.clone(), position.findings.as_ref());
+            if position.provisional {
+                decision.predicted = None;
+            }
             let caching = match self.control.profile().layout {
                 Layout::Unified => Some(self.shared_caching()),
                 _ => tenant.caching,

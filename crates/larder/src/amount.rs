@@ -65,6 +65,9 @@ pub fn share(number: &str) -> Option<f64> {
     (0.0..=100.0).contains(&percent).then_some(percent / 100.0)
 }
 
+/// A hundred years: simulated nanoseconds are 64 bits.
+const LONGEST_SECONDS: f64 = 100.0 * 365.25 * 86_400.0;
+
 /// A time in seconds, with a unit: `500us`, `1.5s`, `10min`.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let text = text.trim();
@@ -73,13 +76,27 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     let (number, unit) = text.split_at(number_ends);
     let number: f64 = number.parse().map_err(|_| wrong())?;
     let (_, ns) = UNITS.iter().find(|(name, _)| *name == unit.trim()).ok_or_else(wrong)?;
-    Ok(number * (*ns as f64) / 1e9)
+    let seconds = number * (*ns as f64) / 1e9;
+    if seconds <= LONGEST_SECONDS { Ok(seconds) } else { Err(format!("{text} is more than a hundred years")) }
 }
 
 /// A time in seconds that is longer than nothing.
 pub fn some_seconds(text: &str) -> Result<f64, String> {
     let seconds = seconds(text)?;
     if seconds > 0.0 { Ok(seconds) } else { Err(format!("{text} is no time at all")) }
+}
+
+/// A time in seconds between two decisions, or two batches: not so short that nothing else is done.
+pub fn between_seconds(text: &str) -> Result<f64, String> {
+    let seconds = seconds(text)?;
+    if seconds >= 1e-3 { Ok(seconds) } else { Err(format!("{text} is less than a millisecond")) }
+}
+
+/// How many times as fast: from a millionth to a million.
+pub fn factor(text: &str) -> Result<f64, String> {
+    let factor = positive(text)?;
+    let is_sane = (1e-6..=1e6).contains(&factor);
+    if is_sane { Ok(factor) } else { Err(format!("{text} is not from 0.000001 to 1000000")) }
 }
 
 /// A number above 0.

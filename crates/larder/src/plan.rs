@@ -127,9 +127,10 @@ fn free_plans(
     };
     let common = Common { limit: options.limit, seed: options.seed, caching };
     let plan = |bytes| {
-        tenants::plan(workload, &options.arrivals, &options.machine, DEFAULT_ALLOCATOR, bytes, common)
+        tenants::least_fits(workload, &options.machine, DEFAULT_ALLOCATOR, bytes, "--size")?;
+        Ok(tenants::plan(workload, &options.arrivals, &options.machine, DEFAULT_ALLOCATOR, bytes, common))
     };
-    Ok(sizes.into_iter().map(plan).collect())
+    sizes.into_iter().map(plan).collect()
 }
 
 /// Sizes that are asked for: those of the command line go before those of the scenario.

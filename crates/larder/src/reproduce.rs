@@ -39,6 +39,7 @@ pub enum Paper {
     /// paper's own traces are not at hand: its claims are held against other traces, and the verdicts are computed from what these give.
     Larc(Box<larc::Options>),
     /// The container thesis: one cache for all containers against one divided among them (its tables 4.3, 4.4 and 4.5); generated, it takes no --traces.
+    #[command(mut_arg("folder", |folder| folder.hide(true)))]
     Thesis(Box<Common>),
     /// S-CAVE: two VMs side by side, of strong and of weak locality, against one cache under CLOCK.
     Scave(Box<Common>),

@@ -4,6 +4,7 @@
 //! room in proportion to what they have. Everybody keeps its least, as in the decisions to come.
 
 use crate::bounds::{Bounds, bounds};
+use crate::words::grouped;
 use crate::{Decision, Tenant};
 
 /// Blocks that a tenant is to have, and the least of them that it keeps.
@@ -49,6 +50,26 @@ pub(super) fn make(inputs: &[Tenant<'_>], equal: &[Decision], new: &[bool], cach
         }
     }
     quotas
+}
+
+/// Why a tenant has this quota from now on, if that is new: one that is given what an `equal` division would, or what is left of that, or one that had so much `before`.
+pub(super) fn reason(before: u32, quota: u32, equal: Option<Decision>) -> Option<String> {
+    let blocks = grouped(quota);
+    match equal {
+        Some(equal) if equal.quota_blocks == quota => Some(equal.reason),
+        Some(_) => Some(format!(
+            "{blocks} blocks until more is known: what promises and least sizes leave of an equal share"
+        )),
+        None if quota == before => None,
+        None if quota < before => Some(format!(
+            "{blocks} of {} blocks until the next decision: room for who has come",
+            grouped(before)
+        )),
+        None => Some(format!(
+            "{blocks} blocks until the next decision: {}, and a part of what was free",
+            grouped(before)
+        )),
+    }
 }
 
 /// What each wishes for, or a part of it where there are not so many `blocks`, in proportion but for those who would fall below their least, which is there for all of them.

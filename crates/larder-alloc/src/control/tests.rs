@@ -56,8 +56,17 @@ fn a_newcomer_has_an_equal_part_and_the_others_make_room() {
     assert_eq!(quotas(&control), [500, 500, 0]);
     control.arrive(&[2], 50.0).expect("fits");
     assert_eq!(quotas(&control), [333, 333, 333]);
+    // What was decided was of more blocks.
+    let told = |at: usize| {
+        let Position { decision, provisional, .. } = &control.positions()[at];
+        (decision.reason.as_str(), *provisional)
+    };
+    assert_eq!(told(0), ("333 of 500 blocks until the next decision: room for who has come", true));
+    assert!(told(2).0.starts_with("333 blocks: an equal share of the 1,000") && !told(2).1, "{:?}", told(2));
+    control.decide(100.0, &[]).expect("decided");
+    assert!(control.positions().iter().all(|position| !position.provisional));
     control.leave(0);
-    assert_eq!(quotas(&control), [0, 333, 333]);
+    assert_eq!(control.positions()[0].decision.quota_blocks, 0);
 }
 
 #[test]
@@ -73,6 +82,10 @@ fn who_was_promised_something_gives_a_newcomer_its_least_at_first() {
     assert_eq!(quotas(&control), [990, 10, 0, 0]);
     control.arrive(&[2, 3], 20.0).expect("fits");
     assert_eq!(quotas(&control), [970, 10, 10, 10]);
+    assert_eq!(
+        control.positions()[2].decision.reason,
+        "10 blocks until more is known: what promises and least sizes leave of an equal share"
+    );
 }
 
 #[test]

@@ -194,7 +194,8 @@ mod tests {
     #[test]
     fn a_trace_without_reads_and_writes_does_not_begin_anew() {
         for pace in [Pace::Open { rate: 1.0 }, Pace::Closed { outstanding: 2 }] {
-            let discard = |time_ns| Request { time_ns, volume: 0, kind: RequestKind::Discard, offset: 0, len: 4096 };
+            let discard =
+                |time_ns| Request { time_ns, volume: 0, kind: RequestKind::Discard, offset: 0, len: 4096 };
             let plan = TenantPlan { repeat: true, pace, ..TenantPlan::new("t") };
             let source = Requests([discard(0), discard(1_000_000_000)].into_iter());
             let mut arrivals = Arrivals::new(&plan, source, None, Some(10));

@@ -44,21 +44,24 @@ impl Compared {
         1.0 - self.eci.total.mean_latency / self.centaur.total.mean_latency.max(f64::MIN_POSITIVE)
     }
 
-    /// How much less cache it allots.
-    pub fn cache_saved(&self) -> f64 {
-        1.0 - allotted(&self.eci) / allotted(&self.centaur).max(f64::MIN_POSITIVE)
+    /// How much less cache it allots; none where Centaur allots none.
+    pub fn cache_saved(&self) -> Option<f64> {
+        let centaur = allotted(&self.centaur);
+        (centaur > 0.0).then(|| 1.0 - allotted(&self.eci) / centaur)
     }
 
-    /// How much higher its performance per cost is: the inverse of latency times the cache allotted.
-    pub fn per_cost_gained(&self) -> f64 {
+    /// How much higher its performance per cost is: the inverse of latency times the cache allotted. None where one of the two allots none.
+    pub fn per_cost_gained(&self) -> Option<f64> {
         let cost = |run: &TenantsResult| run.total.mean_latency * allotted(run);
-        cost(&self.centaur) / cost(&self.eci).max(f64::MIN_POSITIVE) - 1.0
+        let (eci, centaur) = (cost(&self.eci), cost(&self.centaur));
+        (eci > 0.0 && centaur > 0.0).then(|| centaur / eci - 1.0)
     }
 
-    /// How many of Centaur's writes to the SSD it saves.
-    pub fn writes_saved(&self) -> f64 {
+    /// How many of Centaur's writes to the SSD it saves; none where Centaur writes nothing.
+    pub fn writes_saved(&self) -> Option<f64> {
         let writes = |run: &TenantsResult| run.total.ssd_writes.total as f64;
-        1.0 - writes(&self.eci) / writes(&self.centaur).max(1.0)
+        let centaur = writes(&self.centaur);
+        (centaur > 0.0).then(|| 1.0 - writes(&self.eci) / centaur)
     }
 
     fn json(&self) -> Value {

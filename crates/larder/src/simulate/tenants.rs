@@ -127,8 +127,6 @@ fn plans(
         );
         return Err(Problem::new(what, "give other traces, or sizes in bytes (--cache 1GiB)"));
     }
-    let together = workload.together();
-    let least = options.machine.min.unwrap_or(0).saturating_mul(together as u64);
     let caching = Caching {
         caching: caching(options)?,
         write: write(options)?,
@@ -140,16 +138,9 @@ fn plans(
     let mut plans = Vec::new();
     for blocks in size::resolve(choices, block, footprint)? {
         let cache_bytes = blocks * u64::from(block.bytes());
-        if least > cache_bytes {
-            let what = format!(
-                "the least of {together} tenants (--min) is {} together, and the cache has {}",
-                HumanSize(least),
-                HumanSize(cache_bytes)
-            );
-            return Err(Problem::new(what, "give a smaller --min, or a larger --cache"));
-        }
         let length = workload.length(&options.arrivals, surveyed);
         for allocator in options::allocators(&options.division.allocator) {
+            least_fits(workload, &options.machine, &allocator, cache_bytes, "--cache")?;
             let common = Common { limit: options.limit, seed: options.seed, caching };
             let plan = plan(workload, &options.arrivals, &options.machine, &allocator, cache_bytes, common);
             let plan = TenantsPlan { corrected: options.division.corrected, ..plan };
@@ -157,6 +148,36 @@ fn plans(
         }
     }
     Ok(plans)
+}
+
+/// A cache has room for the least of all tenants; or the part of it that is divided has, where there is one.
+pub fn least_fits(
+    workload: &Workload,
+    machine: &Machine,
+    allocator: &str,
+    cache_bytes: u64,
+    option: &str,
+) -> Result<(), Problem> {
+    let Some(min) = machine.min else { return Ok(()) };
+    let together = workload.together();
+    let least = min.saturating_mul(together as u64);
+    let layout = larder_alloc::by_name(allocator).map(|allocator| allocator.profile().layout);
+    let (divided, what) = match layout {
+        Some(larder_alloc::Layout::Combined { partitioned }) => (
+            (cache_bytes as f64 * partitioned) as u64,
+            format!("the part of the cache that {allocator} divides"),
+        ),
+        _ => (cache_bytes, "the cache".into()),
+    };
+    if least <= divided {
+        return Ok(());
+    }
+    let what = format!(
+        "the least of {together} tenants (--min) is {} together, and {what} has {}",
+        HumanSize(least),
+        HumanSize(divided)
+    );
+    Err(Problem::new(what, format!("give a smaller --min, or a larger {option}")))
 }
 
 /// What is the same in all runs.

@@ -33,6 +33,18 @@ fn a_run_without_requests_is_refused() {
     assert!(told.contains("no read or write comes before the run ends"), "{told}");
 }
 
+#[test]
+fn an_ssd_without_room_for_the_least_of_its_tenants_is_refused() {
+    let lab = Lab::new();
+    let output = plan(&lab, &["--size", "16MiB,1MiB", "--min", "10MiB"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("(--min) is 10 MiB together, and the cache has 1 MiB") && told.contains("--size"),
+        "{told}"
+    );
+}
+
 /// As blktrace writes it now and then: one request at the end has a time of its own.
 #[test]
 fn a_time_that_is_decades_late_is_told() {

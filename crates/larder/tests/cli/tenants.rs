@@ -281,6 +281,24 @@ fn traces_without_times_or_requests_and_impossible_minima_are_refused() {
     stdout(both(&lab, &["--cache", "8MiB", "--min", "5MiB", "--set", "db.stop=2s,web.start=3s"]));
     let told = error(both(&lab, &["--cache", "8MiB", "--min", "5MiB"]));
     assert!(told.contains("(--min) is 10 MiB together, and the cache has 8 MiB"), "{told}");
+    let told = error(both(&lab, &["--cache", "16MiB", "--min", "5MiB", "--allocator", "static,combined"]));
+    assert!(
+        told.contains("is 10 MiB together, and the part of the cache that combined divides has 8 MiB"),
+        "{told}"
+    );
+}
+
+/// Discards take no time where requests come one after the other, and are none of those that `-n` counts.
+#[test]
+fn a_trace_of_discards_alone_ends_though_it_is_looped() {
+    let lab = Lab::new();
+    let discard = |at: u64| format!("{at} /dev/a trim {} 4096\n", at * 4096);
+    let discards: String = (0..10).map(discard).collect();
+    let log = format!("fio version 3 iolog\n0 /dev/a add\n0 /dev/a open\n{discards}10 /dev/a close\n");
+    fs::write(lab.path("discards.fio"), log).expect("a trace");
+    let looped = ["--tenant", "d=discards.fio", "--tenant", SKEWED, "--cache", "1MiB", "--set", "d.loop=yes"];
+    stdout(simulate(&lab, &[&looped[..], &["--closed", "2", "--duration", "1s"]].concat()));
+    stdout(simulate(&lab, &[&looped[..], &["-n", "100"]].concat()));
 }
 
 #[test]
@@ -372,7 +390,13 @@ fn what_is_asked_wrongly_is_a_usage_error() {
         (&["--set", "db"], "write NAME.KEY=VALUE"),
         (&["--tenant", "gen:uniform:blocks=1,requests=1"], "is no name of a tenant"),
         (&["--ssd", "tape"], "\"tape\" is no device"),
-        (&["--epoch", "0s"], "is no time at all"),
+        (&["--epoch", "0s"], "0s is less than a millisecond"),
+        (&["--mover", "1ns"], "1ns is less than a millisecond"),
+        (&["--duration", "0s"], "is no time at all"),
+        (&["--duration", "900000h"], "is more than a hundred years"),
+        (&["--set", "db.start=5200000h"], "is more than a hundred years"),
+        (&["--rate", "1e-20"], "is not from 0.000001 to 1000000"),
+        (&["--set", "db.rate=1e7"], "is not from 0.000001 to 1000000"),
         (&["--tbw", "5"], "--years"),
         (&["--dwpd", "1", "--ssd-write-budget", "1MiB"], "cannot be used with"),
         (&["--closed", "2", "--rate", "2"], "cannot be used with"),

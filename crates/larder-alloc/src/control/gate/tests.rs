@@ -568,7 +568,7 @@ fn filling(may: Writes) -> Terms {
             request(&mut gate, 0, false, 1_000_000 + (second * 100 + at) * 10, 1, now);
         }
     }
-    gate.terms(0).unwrap().clone()
+    gate.terms(0).expect("there is a tenant").clone()
 }
 
 #[test]

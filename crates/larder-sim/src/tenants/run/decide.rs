@@ -80,6 +80,7 @@ impl<S: Source> Run<'_, S> {
             return;
         }
         let decision = &position.decision;
+        let predicted = decision.predicted.filter(|_| !position.provisional);
         self.open_rows[tenant] = Some(self.rows.len());
         let held = Held::new(self.store.resident(tenant), self.now);
         self.guests[tenant].row = Row { began: self.now, held, ..Row::default() };
@@ -91,11 +92,9 @@ impl<S: Source> Run<'_, S> {
             occupied_blocks: 0,
             caching: self.plan.tenants[tenant].caching.unwrap_or(decision.mode.caching).to_string(),
             write_policy: decision.mode.write.to_string(),
-            predicted_latency: decision.predicted.map(|predicted| predicted.latency),
-            predicted_request_hit_ratio: decision.predicted.map(|predicted| predicted.request_hit_ratio),
-            predicted_ssd_writes_per_second: decision
-                .predicted
-                .map(|predicted| predicted.ssd_writes_per_second),
+            predicted_latency: predicted.map(|predicted| predicted.latency),
+            predicted_request_hit_ratio: predicted.map(|predicted| predicted.request_hit_ratio),
+            predicted_ssd_writes_per_second: predicted.map(|predicted| predicted.ssd_writes_per_second),
             achieved: Achieved::default(),
             reason: decision.reason.clone(),
         });

@@ -11,7 +11,7 @@ pub fn judge(compared: &[Compared]) -> Vec<Claim> {
     vec![
         at_least(
             Claim::new("latency", "limited cache: lower latency", "by 17 % (section 6.5)"),
-            limited.latency_saved(),
+            Some(limited.latency_saved()),
             0.17,
         ),
         at_least(
@@ -42,7 +42,14 @@ pub fn judge(compared: &[Compared]) -> Vec<Claim> {
 }
 
 /// By so much or more; in part where the direction is right.
-fn at_least(claim: Claim, here: f64, paper: f64) -> Claim {
+fn at_least(claim: Claim, here: Option<f64>, paper: f64) -> Claim {
+    let Some(here) = here else {
+        return claim.found(
+            "nothing to compare",
+            Verdict::Untested,
+            "a cache that is not used says nothing of it",
+        );
+    };
     let because = match here {
         _ if here >= paper => "as much or more".to_owned(),
         _ if here > 0.0 => format!("the direction is right, {} is not reached", percent(paper)),
@@ -62,8 +69,9 @@ mod tests {
     #[test]
     fn a_claim_holds_in_full_in_part_or_not() {
         let verdict = |here| at_least(Claim::new("id", "", ""), here, 0.17).verdict;
+        assert_eq!(verdict(None), Verdict::Untested);
         assert_eq!(
-            [0.2, 0.17, 0.1, -0.1].map(verdict),
+            [0.2, 0.17, 0.1, -0.1].map(Some).map(verdict),
             [Verdict::Holds, Verdict::Holds, Verdict::InPart, Verdict::Fails]
         );
     }

@@ -10,7 +10,7 @@ use larder_sim::tenants::{DeviceSpec, TenantsPlan};
 
 use super::length::{Length, of_whole_run};
 use super::settings::{NamedTrace, Setting};
-use crate::amount::{positive, some_seconds};
+use crate::amount::{between_seconds, factor, positive, some_seconds};
 use crate::analyze::Sample;
 use crate::problem::Problem;
 use crate::simulate::size::SizeChoice;
@@ -58,7 +58,7 @@ pub struct Arrivals {
     #[arg(long, value_name = "N", conflicts_with = "rate", value_parser = outstanding)]
     pub closed: Option<NonZero<u32>>,
     /// Open loop, so many times as fast as the traces.
-    #[arg(long, value_name = "FACTOR", value_parser = positive)]
+    #[arg(long, value_name = "FACTOR", value_parser = factor)]
     pub rate: Option<f64>,
     /// End after so much time.
     #[arg(long, value_name = "TIME", value_parser = some_seconds)]
@@ -81,10 +81,10 @@ pub struct Machine {
     #[arg(long)]
     pub backing_each: bool,
     /// Time between decisions [default: the allocator's own].
-    #[arg(long, value_name = "TIME", value_parser = some_seconds)]
+    #[arg(long, value_name = "TIME", value_parser = between_seconds)]
     pub epoch: Option<f64>,
     /// Time between the batches of a mover, for allocators whose systems have one [default: a fifth of the epoch].
-    #[arg(long, value_name = "TIME", value_parser = some_seconds)]
+    #[arg(long, value_name = "TIME", value_parser = between_seconds)]
     pub mover: Option<f64>,
     /// The least that a tenant gets [default: 1MiB].
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]

@@ -39,13 +39,17 @@ pub fn render(found: &Found<'_>, width: u16) -> String {
 }
 
 fn promise_and_outcome(goals: &Goals, came: &TenantResult) -> [String; 2] {
-    match (goals.reservation, goals.share) {
-        (Some(Reservation::Latency(most)), _) => [format!("up to {}", time(most)), time(came.mean_latency)],
-        (Some(Reservation::Iops(least)), _) => {
-            let iops = |iops: f64| format!("{} IOPS", compact(iops.round() as u64));
-            [iops(least), iops(came.iops)]
+    let share = goals.share.map(|share| format!("a share of {share}"));
+    let and_share = share.as_ref().map(|share| format!(", {share}")).unwrap_or_default();
+    match goals.reservation {
+        Some(Reservation::Latency(most)) => {
+            [format!("up to {}{and_share}", time(most)), time(came.mean_latency)]
         }
-        (None, share) => [format!("a share of {}", share.unwrap_or(1.0)), time(came.mean_latency)],
+        Some(Reservation::Iops(least)) => {
+            let iops = |iops: f64| format!("{} IOPS", compact(iops.round() as u64));
+            [format!("{}{and_share}", iops(least)), iops(came.iops)]
+        }
+        None => [share.unwrap_or_default(), time(came.mean_latency)],
     }
 }
 
@@ -56,11 +60,12 @@ fn words(run: &TenantsResult, tenant: usize, goals: &Goals) -> String {
         return format!("nothing: {} knows no promises", run.allocator);
     }
     let last = last(run).into_iter().find(|row| row.tenant == tenant);
-    // Where nothing is predicted, nothing was decided: the tenant has come, or was idle.
+    // Where nothing is predicted, nothing was decided: the tenant has come, or others have, or it was idle.
     let Some(decision) = last.filter(|row| row.predicted_latency.is_some()) else {
-        return "nothing: it was not decided about".into();
+        return "nothing: it was not decided about since it came, or others did".into();
     };
-    let about = if goals.reservation.is_some() { "reserv" } else { "its share of" };
-    let said = decision.reason.split("; ").find(|words| words.contains(about));
-    said.map_or_else(|| "nothing".into(), str::to_owned)
+    let about = [goals.reservation.map(|_| "reserv"), goals.share.map(|_| "its share of")];
+    let said = |about| decision.reason.split("; ").find(|words| words.contains(about));
+    let said: Vec<_> = about.into_iter().flatten().filter_map(said).collect();
+    if said.is_empty() { "nothing".into() } else { said.join("; ") }
 }

@@ -22,7 +22,7 @@ use toml::Value;
 
 use super::settings::{Settings, checked};
 use super::workload::{Tenant, Workload};
-use crate::amount::some_seconds;
+use crate::amount::between_seconds;
 use crate::block;
 use crate::input::TraceName;
 use crate::problem::Problem;
@@ -113,7 +113,7 @@ fn workload(file: &File, scenario: &Scenario, folder: &Path) -> Result<Workload,
         ),
         tenants: tenants.collect::<Result<_, _>>()?,
         block: text(&scenario.block, &file.block).map(|block| block::size(&block)).transpose()?,
-        epoch: text(&scenario.epoch, &file.epoch).map(|epoch| some_seconds(&epoch)).transpose()?,
+        epoch: text(&scenario.epoch, &file.epoch).map(|epoch| between_seconds(&epoch)).transpose()?,
         sizes: shares.into_iter().flatten().map(|&share| size(share)).collect::<Result<_, _>>()?,
     })
 }

@@ -10,7 +10,7 @@ use larder_daemon::units::parse_size;
 use larder_sim::tenants::{Pace, TenantPlan};
 
 use super::options::outstanding;
-use crate::amount::{positive, seconds, some_seconds};
+use crate::amount::{factor, positive, seconds, some_seconds};
 use crate::input::TraceName;
 
 /// The keys, for messages.
@@ -92,7 +92,7 @@ impl Settings {
     /// Say one thing more.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
-            "rate" => once(&mut self.rate, positive(value)?),
+            "rate" => once(&mut self.rate, factor(value)?),
             "outstanding" => once(&mut self.outstanding, outstanding(value)?.get()),
             "start" => once(&mut self.start, seconds(value)?),
             "stop" => once(&mut self.stop, some_seconds(value)?),
