@@ -136,8 +136,15 @@ pub struct Position {
     pub findings: Option<Findings>,
     /// The tenant is there.
     pub present: bool,
-    /// Others have come since, and it has another size until the next decision: what was predicted is not of that.
-    pub provisional: bool,
+    /// Blocks that were decided: it may have others until the next decision.
+    pub decided_blocks: u32,
+}
+
+impl Position {
+    /// Others have come or gone since, or its limits are others: what was predicted is not of the size that it has.
+    pub fn is_provisional(&self) -> bool {
+        self.decision.quota_blocks != self.decided_blocks
+    }
 }
 
 /// The loop: monitors and analyzers of all tenants, and the allocator.
@@ -190,7 +197,7 @@ impl ControlLoop {
         let observers = (0..).zip(&tenants).map(|(at, _)| Observer::new(&config, &needs, at)).collect();
         let nothing =
             Decision { quota_blocks: 0, mode: profile.mode, predicted: None, reason: String::new() };
-        let absent = Position { decision: nothing, findings: None, present: false, provisional: false };
+        let absent = Position { decision: nothing, findings: None, present: false, decided_blocks: 0 };
         let positions = vec![absent; tenants.len()];
         let unit = least_load_seconds(&config, &profile);
         let pace = config.budget.map(|budget| Pace::new(budget, config.block_bytes, unit, 0.0));
@@ -264,11 +271,12 @@ impl ControlLoop {
             false => room::make(&inputs, &equal, &names, cache_blocks),
         };
         for ((&at, quota), equal) in there.iter().zip(quotas).zip(equal) {
-            let is_given = tenants.contains(&at) || self.profile.fixed_quotas;
-            let Position { decision, provisional, .. } = &mut self.positions[at];
-            *provisional |= !is_given && decision.quota_blocks != quota;
-            if let Some(reason) = room::reason(decision.quota_blocks, quota, is_given.then_some(equal)) {
-                decision.reason = reason;
+            let is_new = tenants.contains(&at);
+            let decision = &mut self.positions[at].decision;
+            let is_other = decision.quota_blocks != quota && self.profile.layout != Layout::Unified;
+            if is_new || is_other {
+                let equal = (is_new || self.profile.fixed_quotas).then_some(equal);
+                decision.reason = room::reason(decision.quota_blocks, quota, equal);
             }
             decision.quota_blocks = quota;
         }
@@ -582,8 +590,8 @@ impl ControlLoop {
                 if self.gate.is_none() {
                     self.parts[at] = Part::new(rate, now, self.config.epoch_seconds);
                 }
+                self.positions[at].decided_blocks = decision.quota_blocks;
                 self.positions[at].decision = decision;
-                self.positions[at].provisional = false;
             }
         });
         for (position, found) in self.positions.iter_mut().zip(found) {

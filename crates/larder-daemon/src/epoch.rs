@@ -624,7 +624,7 @@ impl EpochLoop {
         let standing = |(tenant, seat): (&LoopTenant, &Seat)| {
             let position = &self.control.positions()[seat.at];
             let (mut decision, found) = (position.decision.clone(), position.findings.as_ref());
-            if position.provisional {
+            if position.is_provisional() {
                 decision.predicted = None;
             }
             let caching = match self.control.profile().layout {

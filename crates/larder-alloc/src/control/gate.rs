@@ -297,7 +297,7 @@ impl Gate {
         let written_over = |rate: f64| f64::from(room.cache_blocks) / rate.max(f64::MIN_POSITIVE);
         let youth = written_over(rate);
         let places = entering.would_enter;
-        // What is free lasts until prices are found again. Where writes are limited it has its price all the same.
+        // What is free lasts until prices are found again. Where writes are limited, and that is felt, it has its price all the same.
         let seconds = since.max(self.unit);
         let free = if rate.is_finite() { 0.0 } else { room.free as f64 / seconds };
         let within = |part: f64| Limit { writes: rate, places: places * part, worth };
@@ -357,7 +357,9 @@ impl Gate {
 
     /// More than enough may be written: of what is offered now, and of what was offered a day ago.
     fn is_ample(&self, may: Writes, entering: Entering, writes: &[Option<WritePolicy>]) -> bool {
-        AMPLE * entering.offered <= may.rate.min(may.lasting)
+        let most = may.rate.min(may.lasting);
+        most > 0.0
+            && AMPLE * entering.offered <= most
             && self.unaffordable(may.lasting / AMPLE, may.period, writes) == 0.0
     }
 

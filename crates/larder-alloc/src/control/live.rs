@@ -12,7 +12,7 @@ impl ControlLoop {
     pub fn add(&mut self, tenant: ControlTenant) -> usize {
         let mode = first_mode(&self.profile, &self.config, tenant.write_policy);
         let decision = Decision { quota_blocks: 0, mode, predicted: None, reason: String::new() };
-        let position = Position { decision, findings: None, present: false, provisional: false };
+        let position = Position { decision, findings: None, present: false, decided_blocks: 0 };
         let at = self.removed.pop().unwrap_or(self.tenants.len());
         if at == self.tenants.len() {
             self.tenants.push(tenant);

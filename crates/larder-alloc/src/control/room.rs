@@ -52,23 +52,16 @@ pub(super) fn make(inputs: &[Tenant<'_>], equal: &[Decision], new: &[bool], cach
     quotas
 }
 
-/// Why a tenant has this quota from now on, if that is new: one that is given what an `equal` division would, or what is left of that, or one that had so much `before`.
-pub(super) fn reason(before: u32, quota: u32, equal: Option<Decision>) -> Option<String> {
+/// Why a tenant has this quota from now on: one that is given what an `equal` division would, as far as there is room, or one that had another one `before`.
+pub(super) fn reason(before: u32, quota: u32, equal: Option<Decision>) -> String {
     let blocks = grouped(quota);
     match equal {
-        Some(equal) if equal.quota_blocks == quota => Some(equal.reason),
-        Some(_) => Some(format!(
-            "{blocks} blocks until more is known: what promises and least sizes leave of an equal share"
-        )),
-        None if quota == before => None,
-        None if quota < before => Some(format!(
-            "{blocks} of {} blocks until the next decision: room for who has come",
-            grouped(before)
-        )),
-        None => Some(format!(
-            "{blocks} blocks until the next decision: {}, and a part of what was free",
-            grouped(before)
-        )),
+        Some(equal) if equal.quota_blocks == quota => equal.reason,
+        Some(_) => format!("{blocks} blocks until more is known, by what promises and least sizes leave"),
+        None if quota < before => {
+            format!("{blocks} of {} blocks until the next decision: room for who has come", grouped(before))
+        }
+        None => format!("{blocks} blocks until the next decision, its least: it had {}", grouped(before)),
     }
 }
 

@@ -58,15 +58,25 @@ fn a_newcomer_has_an_equal_part_and_the_others_make_room() {
     assert_eq!(quotas(&control), [333, 333, 333]);
     // What was decided was of more blocks.
     let told = |at: usize| {
-        let Position { decision, provisional, .. } = &control.positions()[at];
-        (decision.reason.as_str(), *provisional)
+        let position = &control.positions()[at];
+        (position.decision.reason.as_str(), position.is_provisional())
     };
     assert_eq!(told(0), ("333 of 500 blocks until the next decision: room for who has come", true));
-    assert!(told(2).0.starts_with("333 blocks: an equal share of the 1,000") && !told(2).1, "{:?}", told(2));
+    assert!(told(2).0.starts_with("333 blocks: an equal share of the 1,000") && told(1).1, "{:?}", told(2));
     control.decide(100.0, &[]).expect("decided");
-    assert!(control.positions().iter().all(|position| !position.provisional));
+    assert!(!control.positions().iter().any(Position::is_provisional));
     control.leave(0);
     assert_eq!(control.positions()[0].decision.quota_blocks, 0);
+}
+
+#[test]
+fn of_one_cache_for_all_nobody_makes_room() {
+    let mut control = control("unified", &["a", "b"]);
+    control.arrive(&[0], 0.0).expect("fits");
+    control.decide(100.0, &[]).expect("decided");
+    let decided = control.positions()[0].decision.reason.clone();
+    control.arrive(&[1], 110.0).expect("fits");
+    assert_eq!(control.positions()[0].decision.reason, decided);
 }
 
 #[test]
@@ -84,7 +94,7 @@ fn who_was_promised_something_gives_a_newcomer_its_least_at_first() {
     assert_eq!(quotas(&control), [970, 10, 10, 10]);
     assert_eq!(
         control.positions()[2].decision.reason,
-        "10 blocks until more is known: what promises and least sizes leave of an equal share"
+        "10 blocks until more is known, by what promises and least sizes leave"
     );
 }
 

@@ -72,6 +72,9 @@ impl EpochLoop {
             });
         }
         (self.tenants, self.seats) = (tenants, seats);
+        let position = |seat: &Seat| &self.control.positions()[seat.at];
+        let decided: Vec<String> =
+            self.seats.iter().map(|seat| position(seat).decision.reason.clone()).collect();
         // Where nobody is new, too: what was observed for those who are gone is not needed any more.
         self.control.arrive(&new, now)?;
         if !others && !self.has_fixed_quotas() {
@@ -87,13 +90,14 @@ impl EpochLoop {
             true => cold,
             false => warm_start::quotas(self.own_blocks(), min_blocks, &cold, &self.to_keep(&held)),
         };
-        for (((seat, place), held), quota) in self.seats.iter().zip(&places).zip(held).zip(quotas) {
+        let stays = places.iter().zip(held).zip(decided);
+        for ((seat, ((place, held), decided)), quota) in self.seats.iter().zip(stays).zip(quotas) {
             let before = &self.control.positions()[seat.at].decision.reason;
             let reason = match place {
                 None => format!("{quota} blocks until the first epoch is over; {before}"),
                 Some(_) if held != quota && others => format!("{quota} blocks: tenants have come or gone"),
                 Some(_) if held != quota => format!("{quota} blocks as configured now"),
-                Some(_) => before.clone(),
+                Some(_) => decided,
             };
             self.control.set_quota(seat.at, quota, reason);
         }

@@ -352,6 +352,25 @@ fn who_is_not_reported_of_holds_what_it_did() {
 }
 
 #[test]
+fn what_was_decided_stands_of_who_keeps_its_size_when_others_come() {
+    let named = |names: &[&str]| names.iter().map(|name| tenant(name, None)).collect::<Vec<_>>();
+    let allocator = larder_alloc::by_name("eci").expect("known");
+    let mut epochs = EpochLoop::new(config(100), allocator, named(&["a", "b"])).expect("fits");
+    for _ in 0..2 {
+        (0..80).for_each(|block| epochs.observe(&access(1, Op::Read, block)));
+    }
+    end(&mut epochs).expect("decided");
+    let decided = epochs.standings()[1].decision.clone();
+    assert!(decided.quota_blocks == 80 && decided.predicted.is_some(), "{decided:?}");
+    epochs.set_tenants(named(&["a", "b", "c"]), 110.0).expect("fits");
+    assert_eq!(epochs.standings()[1].decision, decided);
+    // What has another size has nothing predicted of it.
+    epochs.set_tenants(named(&["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]), 111.0).expect("fits");
+    let now = &epochs.standings()[1].decision;
+    assert!(now.quota_blocks < 80 && now.predicted.is_none(), "{now:?}");
+}
+
+#[test]
 fn what_else_is_wanted_of_a_tenant_is_heeded_soon() {
     let allocator = larder_alloc::by_name("larder").expect("known");
     let mut epochs = EpochLoop::new(config(100), allocator, vec![tenant("t0", None)]).expect("fits");

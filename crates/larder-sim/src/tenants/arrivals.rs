@@ -137,8 +137,8 @@ impl<S: Source> Arrivals<S> {
             Pace::Open { rate } => (of_trace as f64 / rate) as u64,
             Pace::Closed { .. } => 0,
         };
-        self.last_ns = self.last_ns.max(self.lap_ns + scaled);
-        self.start_ns + self.last_ns
+        self.last_ns = self.last_ns.max(self.lap_ns.saturating_add(scaled));
+        self.start_ns.saturating_add(self.last_ns)
     }
 }
 

@@ -91,6 +91,7 @@ impl Machine {
         let tell = |name: String, device: &Device| DeviceUse {
             name,
             operations: device.operations(),
+            seconds: now as f64 / 1e9,
             busy: device.busy(now),
         };
         let backings = self.backings.iter().enumerate().map(|(at, device)| {

@@ -112,7 +112,9 @@ pub struct DeviceUse {
     pub name: String,
     /// Operations.
     pub operations: u64,
-    /// The share of its capacity that was used, 0 to 1.
+    /// Seconds from the start until nothing more is begun: dirty blocks are written back after the last request.
+    pub seconds: f64,
+    /// The share of its capacity that was used in that time, 0 to 1.
     pub busy: f64,
 }
 

@@ -263,7 +263,8 @@ impl<'a, S: Source> Run<'a, S> {
                 self.now = end;
                 break;
             }
-            self.now = at;
+            // What a decision writes back may begin before an event that was known earlier.
+            self.now = self.now.max(at);
             self.idle.event(event, at);
             match event {
                 Event::Come(tenant) => {

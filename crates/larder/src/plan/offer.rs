@@ -109,8 +109,7 @@ impl Without {
 
 fn backing_iops(result: &TenantsResult) -> f64 {
     let backings = result.devices.iter().filter(|device| device.name != "ssd");
-    let operations: u64 = backings.map(|device| device.operations).sum();
-    operations as f64 / result.seconds.max(f64::MIN_POSITIVE)
+    backings.map(|device| device.operations as f64 / device.seconds.max(f64::MIN_POSITIVE)).sum()
 }
 
 fn as_text<S: serde::Serializer>(endurance: &Endurance, to: S) -> Result<S::Ok, S::Error> {

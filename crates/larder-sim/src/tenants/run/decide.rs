@@ -80,7 +80,7 @@ impl<S: Source> Run<'_, S> {
             return;
         }
         let decision = &position.decision;
-        let predicted = decision.predicted.filter(|_| !position.provisional);
+        let predicted = decision.predicted.filter(|_| !position.is_provisional());
         self.open_rows[tenant] = Some(self.rows.len());
         let held = Held::new(self.store.resident(tenant), self.now);
         self.guests[tenant].row = Row { began: self.now, held, ..Row::default() };

@@ -59,7 +59,7 @@ impl Held {
     /// The tenant holds so many by now: it came to that evenly since the last time.
     pub(super) fn go_on(&mut self, blocks: u32, now: u64) {
         let mean = (f64::from(self.blocks) + f64::from(blocks)) / 2.0;
-        let blocks_ns = self.blocks_ns + mean * (now - self.at) as f64;
+        let blocks_ns = self.blocks_ns + mean * now.saturating_sub(self.at) as f64;
         *self = Self { blocks, at: now, blocks_ns };
     }
 

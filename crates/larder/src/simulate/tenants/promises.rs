@@ -62,7 +62,7 @@ fn words(run: &TenantsResult, tenant: usize, goals: &Goals) -> String {
     let last = last(run).into_iter().find(|row| row.tenant == tenant);
     // Where nothing is predicted, nothing was decided: the tenant has come, or others have, or it was idle.
     let Some(decision) = last.filter(|row| row.predicted_latency.is_some()) else {
-        return "nothing: it was not decided about since it came, or others did".into();
+        return "nothing: it was idle, or nothing was decided since it came, or others did".into();
     };
     let about = [goals.reservation.map(|_| "reserv"), goals.share.map(|_| "its share of")];
     let said = |about| decision.reason.split("; ").find(|words| words.contains(about));
