@@ -63,10 +63,10 @@ fn a_newcomer_has_an_equal_part_and_the_others_make_room() {
     };
     assert_eq!(told(0), ("333 of 500 blocks until the next decision: room for who has come", true));
     assert!(told(2).0.starts_with("333 blocks: an equal share of the 1,000") && told(1).1, "{:?}", told(2));
+    control.leave(0);
+    assert_eq!(quotas(&control), [0, 333, 333]);
     control.decide(100.0, &[]).expect("decided");
     assert!(!control.positions().iter().any(Position::is_provisional));
-    control.leave(0);
-    assert_eq!(control.positions()[0].decision.quota_blocks, 0);
 }
 
 #[test]
