@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use larder_alloc::{Decision, Findings, Latencies, Measured};
+use larder_alloc::{Decision, Findings, Latencies, Measured, Prediction};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -31,6 +31,8 @@ pub struct Record {
     pub decision: Decision,
     /// What came of it until the next decision; none before that.
     pub achieved: Option<Achieved>,
+    /// Before the next decision others came or went, or it might hold less: what came is not of the size that was decided, and nothing is held against what was predicted.
+    pub overtaken: bool,
 }
 
 /// What was found about a tenant, in short.
@@ -105,13 +107,18 @@ impl Achieved {
 impl Record {
     /// How much longer a request took than was predicted, as a part of that: 0.1 for a tenth.
     pub fn latency_error(&self) -> Option<f64> {
-        let (predicted, came) = (self.decision.predicted?.latency, self.achieved?.latency_seconds?);
+        let (predicted, came) = (self.held()?.latency, self.achieved?.latency_seconds?);
         (predicted > 0.0).then(|| came / predicted - 1.0)
     }
 
     /// How many more requests hit than was predicted, as a difference of ratios: 0.05 for five points.
     pub fn hit_ratio_error(&self) -> Option<f64> {
-        Some(self.achieved?.request_hit_ratio? - self.decision.predicted?.request_hit_ratio)
+        Some(self.achieved?.request_hit_ratio? - self.held()?.request_hit_ratio)
+    }
+
+    /// What was predicted, where what came can be held against it.
+    fn held(&self) -> Option<Prediction> {
+        self.decision.predicted.filter(|_| !self.overtaken)
     }
 
     /// The prediction was right, as far as it can be told.
@@ -154,9 +161,9 @@ pub struct ToldDecision {
     pub predicted_ssd_blocks_per_second: Option<f64>,
     /// What came; `null` before the next decision.
     pub achieved: Option<Achieved>,
-    /// How much longer a request took than was expected, as a part of that.
+    /// How much longer a request took than was expected, as a part of that; `null` also where its quota changed before the next decision, since others came or went.
     pub latency_error: Option<f64>,
-    /// How many more requests hit than was expected, as a difference of ratios.
+    /// How many more requests hit than was expected, as a difference of ratios; likewise.
     pub hit_ratio_error: Option<f64>,
     /// Why, in a sentence.
     pub reason: String,
@@ -209,6 +216,13 @@ impl Decisions {
         }
     }
 
+    /// A tenant does not have any more what was decided last.
+    pub fn overtaken(&mut self, tenant: &str) {
+        if let Some(last) = self.0.get_mut(tenant).and_then(VecDeque::back_mut) {
+            last.overtaken = true;
+        }
+    }
+
     /// A tenant is gone.
     pub fn forget(&mut self, tenant: &str) {
         self.0.remove(tenant);
@@ -223,7 +237,7 @@ impl Decisions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_alloc::{Mode, Prediction, Timed, WritePolicy};
+    use larder_alloc::{Mode, Timed, WritePolicy};
     use larder_policy::spec::CachingSpec;
 
     fn record(epoch: u64, predicted: Option<Prediction>) -> Record {
@@ -236,6 +250,7 @@ mod tests {
             found: None,
             decision: Decision { quota_blocks: 1, mode, predicted, reason: String::new() },
             achieved: None,
+            overtaken: false,
         }
     }
 
@@ -265,5 +280,7 @@ mod tests {
         let (latency, hits) = (told.latency_error().expect("told"), told.hit_ratio_error().expect("told"));
         assert!((latency - 0.2).abs() < 1e-9 && (hits - 0.1).abs() < 1e-9, "{latency} {hits}");
         assert_eq!(told.agrees(), Some(false));
+        told.overtaken = true;
+        assert_eq!((told.latency_error(), told.hit_ratio_error(), told.agrees()), (None, None, None));
     }
 }

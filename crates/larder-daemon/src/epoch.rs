@@ -475,6 +475,7 @@ impl EpochLoop {
                 found: found.map(Found::of),
                 decision: standing.decision.clone(),
                 achieved: None,
+                overtaken: false,
             });
         }
         Ok(&self.standings)
@@ -653,6 +654,11 @@ impl EpochLoop {
             }
         };
         self.standings = self.tenants.iter().zip(&self.seats).map(standing).collect();
+        for (tenant, seat) in self.tenants.iter().zip(&self.seats) {
+            if self.control.positions()[seat.at].is_provisional() {
+                self.decisions.overtaken(&tenant.name);
+            }
+        }
     }
 }
 

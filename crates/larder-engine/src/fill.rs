@@ -1,7 +1,7 @@
 //! Fills: copies of absent blocks into the cache after a read miss.
 //!
 //! A fill reads a run of whole blocks from the backing into a staging buffer, hands each waiting reader its bytes, then writes the blocks
-//! to their slots. Readers that come meanwhile are served from the same buffer: concurrent misses of one block read the backing once.
+//! to their slots; but those that are cached, or do not enter, and were read since they lie between others ([`crate::read`]). Readers that come meanwhile are served from the same buffer: concurrent misses of one block read the backing once.
 //! The fill holds a shared lock on its blocks from before the read until after the last write, so writes of the guest wait for it.
 
 use crate::locks::Owner;
@@ -18,10 +18,10 @@ use std::ops::Range;
 pub(crate) struct Fill {
     pub(crate) volume: VolumeId,
     first: u64,
-    /// The entry of each block in turn; `None` once it was given up.
-    entries: Vec<EntryId>,
+    /// The entry of each block in turn; none of one that is only read, since others on both sides of it are.
+    entries: Vec<Option<EntryId>>,
     stage: StageId,
-    /// The readers that wait for the data; the first one caused the fill. Empty once the data is there.
+    /// The readers that wait for the data; the first ones caused the fill. Empty once the data is there.
     waiters: Vec<Waiter>,
     /// True until the backing has answered.
     reading: bool,
@@ -39,34 +39,38 @@ struct Waiter {
     part: u32,
     start: u64,
     end: u64,
+    /// It came while the fill was under way: its blocks count as hits.
+    attached: bool,
 }
 
 impl Fill {
     fn blocks(&self) -> Range<u64> {
         self.first..self.first + self.entries.len() as u64
     }
+
+    /// The block is on its way into the cache.
+    fn brings(&self, block: u64) -> bool {
+        let at = block.checked_sub(self.first).and_then(|at| self.entries.get(at as usize));
+        matches!(at, Some(Some(_)))
+    }
 }
 
 impl Engine {
-    /// Fill the blocks from `first` on, for which `entries` were admitted; the part wants `start..end` of them.
-    pub(crate) fn start_fill(
-        &mut self,
-        part_id: u32,
-        part: &Part,
-        first: u64,
-        entries: Vec<EntryId>,
-        start: u64,
-        end: u64,
-    ) {
-        self.parts[part_id as usize].pending += 1;
+    /// Fill the blocks from `first` on, of those for which entries were admitted; the others are only read.
+    pub(crate) fn start_fill(&mut self, part: &Part, first: u64, entries: Vec<Option<EntryId>>) -> u32 {
         let id = self.new_fill(part.volume, first);
-        let fill = &mut self.fills[id as usize];
-        fill.waiters.push(Waiter { part: part_id, start, end });
         let count = entries.len() as u64;
         let (from, to) = (first * self.block_bytes(), self.block_range(part.volume, first + count - 1).1);
         let locked = if self.is_planted(Planted::StaleFill) { (0, 0) } else { (from, to) };
         self.volume_mut(part.volume).locks.share(locked.0, locked.1, Owner::Fill(id));
         self.read_fill(id, entries);
+        id
+    }
+
+    /// A part, which caused the fill, waits for `start..end` of it.
+    pub(crate) fn wait_for(&mut self, fill_id: u32, part: u32, start: u64, end: u64) {
+        self.parts[part as usize].pending += 1;
+        self.fills[fill_id as usize].waiters.push(Waiter { part, start, end, attached: false });
     }
 
     /// A fill of blocks of a volume from `first` on, before anything of it is under way. Its lock comes next.
@@ -93,10 +97,10 @@ impl Engine {
     /// A mover's fill, which has its lock, brings these blocks.
     pub(crate) fn read_moved(&mut self, fill_id: u32, entries: Vec<EntryId>) {
         self.fills[fill_id as usize].moved = true;
-        self.read_fill(fill_id, entries);
+        self.read_fill(fill_id, entries.into_iter().map(Some).collect());
     }
 
-    fn read_fill(&mut self, fill_id: u32, entries: Vec<EntryId>) {
+    fn read_fill(&mut self, fill_id: u32, entries: Vec<Option<EntryId>>) {
         let count = entries.len() as u64;
         let stage = self.alloc_stage((count * self.block_bytes()) as u32);
         let fill = &mut self.fills[fill_id as usize];
@@ -113,12 +117,12 @@ impl Engine {
     /// The fill that is bringing a block.
     pub(crate) fn fill_of(&self, key: BlockKey) -> Option<u32> {
         let fills = &self.volume(key.volume).fills;
-        fills.iter().copied().find(|&id| self.fills[id as usize].blocks().contains(&key.block))
+        fills.iter().copied().find(|&id| self.fills[id as usize].brings(key.block))
     }
 
     /// A part wants `start..end` of a fill: now, if the data is there, else with the others.
     pub(crate) fn attach(&mut self, fill_id: u32, part: u32, start: u64, end: u64) {
-        let waiter = Waiter { part, start, end };
+        let waiter = Waiter { part, start, end, attached: true };
         if self.fills[fill_id as usize].reading {
             self.parts[part as usize].pending += 1;
             self.fills[fill_id as usize].waiters.push(waiter);
@@ -147,7 +151,7 @@ impl Engine {
             match result {
                 Ok(()) => self.serve(fill_id, waiter),
                 Err(error) => {
-                    self.fill_failed(fill_id, waiter, at == 0 && !moved, error);
+                    self.fill_failed(fill_id, waiter, at == 0, error);
                     self.part_step(waiter.part);
                 }
             }
@@ -172,31 +176,41 @@ impl Engine {
         }
     }
 
-    /// A fill reads whole blocks, and for one reader. A guest that wanted less, or only waited, asks the backing for just its own bytes: an error
-    /// elsewhere is not its own.
-    fn fill_failed(&mut self, fill_id: u32, waiter: Waiter, is_cause: bool, error: IoError) {
-        if is_cause && (waiter.start, waiter.end) == self.fill_bytes(fill_id) {
-            self.fail_part(waiter.part, error);
-        } else {
-            let volume = self.fills[fill_id as usize].volume;
-            match is_cause {
-                true => self.stats_mut(volume).backing_errors += 1,
-                false => self.hits_to_misses(volume, waiter.start, waiter.end),
-            }
-            self.start_bypass(waiter.part, waiter.start, waiter.end);
+    /// A fill reads whole blocks, and for one reader; and what lies between those that are missing. A guest that wanted less, or only waited, asks the backing for just its own
+    /// bytes: an error elsewhere is not its own.
+    fn fill_failed(&mut self, fill_id: u32, waiter: Waiter, is_first: bool, error: IoError) {
+        let volume = self.fills[fill_id as usize].volume;
+        let Waiter { part, start, end, attached } = waiter;
+        if !attached && (start, end) == self.fill_bytes(fill_id) {
+            return self.fail_part(part, error);
         }
+        if attached {
+            self.hits_to_misses(volume, start, end);
+        } else if is_first {
+            self.stats_mut(volume).backing_errors += 1;
+        }
+        self.start_bypass(part, start, end);
     }
 
     /// Write the blocks to their slots: neighbours in one operation.
     fn write_fill(&mut self, fill_id: u32) {
-        let count = self.fills[fill_id as usize].entries.len();
-        let slots: Vec<u32> =
-            self.fills[fill_id as usize].entries.iter().map(|&entry| self.store.slot(entry)).collect();
+        let slots: Vec<Option<u32>> = self.fills[fill_id as usize]
+            .entries
+            .iter()
+            .map(|entry| entry.map(|entry| self.store.slot(entry)))
+            .collect();
         let mut from = 0;
-        while from < count {
-            let run = slots[from..].windows(2).take_while(|pair| pair[0] + 1 == pair[1]).count() + 1;
-            self.write_run(fill_id, slots[from], from, from + run);
+        while let Some(at) = slots[from..].iter().position(Option::is_some) {
+            from += at;
+            let follows = |pair: &&[Option<u32>]| pair[0].map(|slot| slot + 1) == pair[1];
+            let run = slots[from..].windows(2).take_while(follows).count() + 1;
+            if let Some(slot) = slots[from] {
+                self.write_run(fill_id, slot, from, from + run);
+            }
             from += run;
+        }
+        if self.fills[fill_id as usize].writes == 0 {
+            self.end_fill(fill_id);
         }
     }
 
@@ -240,7 +254,7 @@ impl Engine {
         match result {
             Ok(()) => {
                 for (n, at) in run.enumerate() {
-                    let entry = self.fills[fill_id as usize].entries[at];
+                    let Some(entry) = self.fills[fill_id as usize].entries[at] else { continue };
                     self.store.set_state(entry, State::Valid);
                     self.note_cached(entry, sums.get(n).copied());
                 }
@@ -258,8 +272,8 @@ impl Engine {
     fn give_up(&mut self, fill_id: u32, run: Range<usize>) {
         for at in run {
             let fill = &self.fills[fill_id as usize];
-            let (entry, key) =
-                (fill.entries[at], BlockKey { volume: fill.volume, block: fill.first + at as u64 });
+            let Some(entry) = fill.entries[at] else { continue };
+            let key = BlockKey { volume: fill.volume, block: fill.first + at as u64 };
             debug_assert_eq!(self.store.find(key), Some(entry), "a block in a fill keeps its entry");
             self.remove_entry(entry);
         }

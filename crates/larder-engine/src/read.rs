@@ -1,4 +1,8 @@
 //! Reads: each block of a part is classed under the part's shared lock, and runs of like blocks become single operations.
+//!
+//! A read that the cache has holes in would become one operation of the backing for each hole, and break a sequential stream into random pieces. So what lies
+//! between two holes is read with them where it is no more than [`BRIDGED_BYTES`], and thrown away: hits come from the cache device all the same, and if the backing
+//! cannot read it all, each hole is asked for by itself.
 
 use crate::locks::Owner;
 use crate::request::Part;
@@ -6,6 +10,9 @@ use crate::store::{BlockKey, EntryId, State};
 use crate::{
     Action, Buf, BufOwner, Engine, IoError, Op, OpKind, STAGE_BYTES_MAX, StagedRead, Target, VolumeId,
 };
+
+/// Cached blocks between missing ones that are read from the backing with these, at most: less than it takes to begin another operation.
+pub(crate) const BRIDGED_BYTES: u64 = 16 << 10;
 
 /// Where a block's data comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +41,18 @@ impl Class {
     }
 }
 
+impl Class {
+    /// The backing has to be read for it.
+    fn is_missing(self) -> bool {
+        matches!(self, Self::Fill(_) | Self::Bypass)
+    }
+}
+
+/// How many of these blocks, which are some, are served as the first is.
+fn alike(classes: &[Class]) -> usize {
+    classes.windows(2).take_while(|pair| pair[0].continues(pair[1])).count() + 1
+}
+
 impl Engine {
     /// A read part has its lock: class its blocks, and start an operation for each run.
     pub(crate) fn run_read(&mut self, part_id: u32) {
@@ -49,9 +68,13 @@ impl Engine {
         self.parts[part_id as usize].pending = 1;
         let mut from = 0;
         while from < classes.len() {
-            let run = classes[from..].windows(2).take_while(|pair| pair[0].continues(pair[1])).count() + 1;
-            self.start_run(part_id, &part, blocks.start + from as u64, &classes[from..from + run]);
-            from += run;
+            let (first, rest) = (blocks.start + from as u64, &classes[from..]);
+            let (run, bridged) = (alike(rest), self.bridged(&part, first, rest));
+            match bridged > run {
+                true => self.start_bridged(part_id, &part, first, &rest[..bridged]),
+                false => self.start_run(part_id, &part, first, &rest[..run]),
+            }
+            from += run.max(bridged);
         }
         self.scratch = classes;
         self.part_step(part_id);
@@ -104,20 +127,74 @@ impl Engine {
         fits && !self.is_streamed(part) && (covered || self.volume(key.volume).locks.shareable(start, end))
     }
 
+    /// How many of these blocks, the first of which is `first`, one operation of the backing brings: from one that is missing to another, over cached ones in between.
+    fn bridged(&self, part: &Part, first: u64, classes: &[Class]) -> usize {
+        if !classes[0].is_missing() {
+            return 0;
+        }
+        let gap = (BRIDGED_BYTES / self.block_bytes()) as usize;
+        let (mut end, mut cached) = (0, 0);
+        for (at, class) in classes.iter().enumerate() {
+            match class {
+                Class::Fill(_) => (end, cached) = (at + 1, 0),
+                // Whole blocks are read, of which only the part's own bytes may be.
+                Class::Bypass if self.is_whole(part, first + at as u64) => (end, cached) = (at + 1, 0),
+                Class::Bypass => break,
+                Class::Hit(_) | Class::Dirty(_) | Class::Attach(_) if cached < gap => cached += 1,
+                Class::Hit(_) | Class::Dirty(_) | Class::Attach(_) => break,
+            }
+        }
+        let room = STAGE_BYTES_MAX.saturating_sub(self.stage_bytes);
+        if end as u64 * self.block_bytes() <= room { end } else { 0 }
+    }
+
+    fn is_whole(&self, part: &Part, block: u64) -> bool {
+        let (start, end) = self.block_range(part.volume, block);
+        part.start <= start && end <= part.end
+    }
+
+    /// Read blocks from `first` on from the backing at once, and those of them that are cached from the cache.
+    fn start_bridged(&mut self, part_id: u32, part: &Part, first: u64, classes: &[Class]) {
+        let entry = |class: &Class| match class {
+            Class::Fill(entry) => Some(*entry),
+            _ => None,
+        };
+        let fill = self.start_fill(part, first, classes.iter().map(entry).collect());
+        let mut from = 0;
+        while from < classes.len() {
+            let missing = |class: &&Class| class.is_missing();
+            let holes = classes[from..].iter().take_while(missing).count();
+            let run = if holes > 0 { holes } else { alike(&classes[from..]) };
+            let at = first + from as u64;
+            if holes > 0 {
+                let (start, end) = self.wanted(part, at, run);
+                self.wait_for(fill, part_id, start, end);
+            } else {
+                self.start_run(part_id, part, at, &classes[from..from + run]);
+            }
+            from += run;
+        }
+    }
+
+    /// What a part wants of so many blocks.
+    fn wanted(&self, part: &Part, first: u64, blocks: usize) -> (u64, u64) {
+        let end = (first + blocks as u64) * self.block_bytes();
+        (part.start.max(first * self.block_bytes()), part.end.min(end))
+    }
+
     fn start_run(&mut self, part_id: u32, part: &Part, first: u64, run: &[Class]) {
-        let start = part.start.max(first * self.block_bytes());
-        let end = part.end.min((first + run.len() as u64) * self.block_bytes());
+        let (start, end) = self.wanted(part, first, run.len());
         match run[0] {
             Class::Hit(slot) | Class::Dirty(slot) => self.start_hit(part_id, part, start, end, slot),
             Class::Attach(fill) => self.attach(fill, part_id, start, end),
             Class::Bypass => self.start_bypass(part_id, start, end),
             Class::Fill(_) => {
                 let entry = |class: &Class| match class {
-                    Class::Fill(entry) => *entry,
+                    Class::Fill(entry) => Some(*entry),
                     _ => unreachable!("a run of fills holds fills"),
                 };
-                let entries = run.iter().map(entry).collect();
-                self.start_fill(part_id, part, first, entries, start, end);
+                let fill = self.start_fill(part, first, run.iter().map(entry).collect());
+                self.wait_for(fill, part_id, start, end);
             }
         }
     }

@@ -29,7 +29,7 @@ pub struct TenantStats {
     pub diverted_blocks: u64,
     /// Blocks that were not written to the cache device since their requests are worth less than others ([`crate::Engine::set_doors`]).
     pub turned_away_blocks: u64,
-    /// Blocks read from the backing; a read of a part of a block counts as one.
+    /// Blocks read from the backing; a read of a part of a block counts as one, and so does one that is cached, and is read since it lies between others.
     pub backing_reads: u64,
     /// Blocks written to the backing; a write of a part of a block counts as one.
     pub backing_writes: u64,

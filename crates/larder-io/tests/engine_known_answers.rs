@@ -217,16 +217,65 @@ fn a_smaller_quota_evicts_the_coldest() {
 }
 
 #[test]
-fn a_partial_hit_reads_what_is_missing_and_no_more() {
+fn a_partial_hit_is_one_read_of_the_backing_where_little_lies_between() {
     let (mut rig, tenant, volume) = rig(16, 16);
     read_blocks(&mut rig, volume, [1, 4, 5]);
     let before = backing_reads(&mut rig, volume);
     assert_eq!(rig.run(ask::read(volume, 0, 8 * BLOCK)), Ok(()));
     let stats = rig.stats(tenant);
-    assert_eq!((stats.read_hits, stats.read_misses, stats.backing_reads), (3, 3 + 5, 3 + 5));
-    assert_eq!(backing_reads(&mut rig, volume), before + 3, "blocks 0, 2..=3 and 6..=7");
+    assert_eq!((stats.read_hits, stats.read_misses, stats.backing_reads), (3, 3 + 5, 3 + 8));
+    assert_eq!(backing_reads(&mut rig, volume), before + 1, "blocks 0 to 7");
+    assert_eq!((stats.ssd_fill_blocks, rig.host().engine().occupied(tenant)), (8, 8), "each block once");
     assert_eq!(rig.run(ask::read(volume, 0, 8 * BLOCK)), Ok(()));
     assert_eq!(rig.stats(tenant).read_hits, 3 + 8);
+}
+
+#[test]
+fn a_partial_hit_reads_what_is_missing_and_no_more_where_much_lies_between() {
+    let (mut rig, tenant, volume) = rig(16, 16);
+    // Not in the middle only: what is cached before the first that is missing, and behind the last, is not read either.
+    read_blocks(&mut rig, volume, [0, 2, 3, 4, 5, 6, 9, 10, 11, 12, 14, 15]);
+    let (before, stats) = (backing_reads(&mut rig, volume), rig.stats(tenant));
+    assert_eq!(rig.run(ask::read(volume, 0, 16 * BLOCK)), Ok(()));
+    assert_eq!(backing_reads(&mut rig, volume), before + 2, "block 1, and blocks 7 to 13");
+    let now = rig.stats(tenant);
+    assert_eq!((now.read_misses, now.backing_reads), (stats.read_misses + 4, stats.backing_reads + 8));
+}
+
+#[test]
+fn what_lies_between_missing_blocks_costs_no_guest_an_error() {
+    let (mut rig, tenant, volume) = rig(16, 16);
+    read_blocks(&mut rig, volume, [1, 2]);
+    rig.host().backing(volume).fail_range(FaultKind::Read, BLOCK..BLOCK + 512);
+    let (before, stats) = (backing_reads(&mut rig, volume), rig.stats(tenant));
+    assert_eq!(
+        rig.run(ask::read(volume, 0, 5 * BLOCK)),
+        Ok(()),
+        "the cache has the block that is not readable"
+    );
+    assert_eq!(backing_reads(&mut rig, volume), before + 3, "all at once, then each hole");
+    let now = rig.stats(tenant);
+    assert_eq!((now.read_hits, now.read_misses), (stats.read_hits + 2, stats.read_misses + 3));
+    assert_eq!(now.backing_errors, stats.backing_errors + 1);
+    assert_eq!(rig.run(ask::read(volume, 0, 5 * BLOCK)), Ok(()));
+}
+
+#[test]
+fn what_does_not_enter_is_read_at_once_too() {
+    let (mut rig, tenant, volume) = rig(16, 16);
+    read_blocks(&mut rig, volume, [1, 2]);
+    rig.set_caching(tenant, "larc".parse().expect("known"));
+    let before = backing_reads(&mut rig, volume);
+    assert_eq!(rig.run(ask::read(volume, 0, 5 * BLOCK)), Ok(()));
+    assert_eq!(backing_reads(&mut rig, volume), before + 1, "blocks 0 to 4");
+    assert_eq!((rig.stats(tenant).ssd_fill_blocks, rig.host().engine().occupied(tenant)), (2, 2));
+    // Of the first and the last block only a part is wanted, and no more is read of what does not enter.
+    assert_eq!(rig.run(ask::read(volume, 7 * BLOCK + 512, 2 * BLOCK)), Ok(()));
+    read_blocks(&mut rig, volume, [8]);
+    assert_eq!(rig.host().engine().occupied(tenant), 3, "LARC lets in what is wanted again");
+    let before = backing_reads(&mut rig, volume);
+    assert_eq!(rig.run(ask::read(volume, 6 * BLOCK + 512, 4 * BLOCK)), Ok(()));
+    assert_eq!(backing_reads(&mut rig, volume), before + 3, "a part of block 6, blocks 7 to 9, a part of 10");
 }
 
 #[test]

@@ -326,6 +326,34 @@ fn what_reactors_report_is_held_against_what_was_decided() {
 }
 
 #[test]
+fn nothing_is_held_against_a_prediction_once_others_have_come() {
+    let allocator = larder_alloc::by_name("larder").expect("known");
+    let tenants = |names: &[&str]| names.iter().map(|name| tenant(name, None)).collect::<Vec<_>>();
+    let mut epochs = EpochLoop::new(config(1000), allocator, tenants(&["t0"])).expect("fits");
+    let report = |count| {
+        let read_hits = Timed { count, seconds: count as f64 * 1e-3 };
+        Some(Report { measured: Measured { read_hits, ..Measured::default() }, ..Report::default() })
+    };
+    let decided = |epochs: &mut EpochLoop, count| {
+        for block in (0..900).chain(0..900) {
+            epochs.observe(&access(0, Op::Read, block));
+        }
+        let now = epochs.due_seconds();
+        let reports = vec![report(count); epochs.tenants().len()];
+        epochs.decide(now, 0.0, &reports).expect("decides");
+    };
+    (1..=3).for_each(|epoch| decided(&mut epochs, 100 * epoch));
+    let (now, before) = (epochs.due_seconds(), quotas(&epochs)[0]);
+    epochs.set_tenants(tenants(&["t0", "t1"]), now).expect("fits");
+    assert!(quotas(&epochs)[0] < before, "the newcomer has a part: {:?}", quotas(&epochs));
+    decided(&mut epochs, 400);
+    let told: Vec<_> = epochs.decisions().of("t0").map(|it| (it.achieved.is_some(), it.agrees())).collect();
+    assert_eq!(told.len(), 4);
+    assert!(told[1].0 && told[1].1.is_some(), "{told:?}");
+    assert_eq!(told[2], (true, None), "what came is told all the same");
+}
+
+#[test]
 fn who_is_not_reported_of_holds_what_it_did() {
     let mut epochs = eci(1000, &[None, None]);
     let report = |resident_blocks, missed_blocks| {

@@ -14,6 +14,9 @@ const CLEANER_PART: u32 = 2;
 /// What a cleaner writes at once, at most, as the daemon's does.
 const RUN_BYTES: u64 = 1 << 20;
 
+/// Cached blocks between missing ones that are read from the backing with these, at most, as the daemon does.
+const BRIDGED_BYTES: u64 = 16 << 10;
+
 /// The devices.
 pub(super) struct Machine {
     ssd: Device,
@@ -55,6 +58,11 @@ impl Machine {
     /// Dirty blocks that a cleaner writes at once, at most.
     pub(super) fn run_blocks(&self) -> u64 {
         RUN_BYTES / self.block_bytes
+    }
+
+    /// Cached blocks between missing ones that are read with these, at most.
+    pub(super) fn bridged_blocks(&self) -> usize {
+        (BRIDGED_BYTES / self.block_bytes) as usize
     }
 
     /// A run of dirty blocks is written back since so many of them leave. Returns when they are to be read from the SSD and written to the backing: not all at once, but at the pace of a part of the backing.

@@ -50,7 +50,7 @@ pub struct TenantResult {
     pub block_writes: u64,
     /// Blocks written to the SSD.
     pub ssd_writes: SsdWritesByCause,
-    /// Blocks read from the backing, for guests and for the mover.
+    /// Blocks read from the backing, for guests and for the mover, with what is cached between others.
     pub backing_reads: u64,
     /// Blocks written to the backing, by guests and when dirty blocks left.
     pub backing_writes: u64,

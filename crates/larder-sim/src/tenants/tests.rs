@@ -62,6 +62,29 @@ fn in_hindsight(plan: &TenantsPlan, traces: &[Vec<Request>]) -> Hindsight {
 }
 
 #[test]
+fn what_is_cached_between_missing_blocks_is_read_with_them_unless_it_is_much() {
+    let mut plan = plan(&["a"], "static", 32);
+    (plan.ssd, plan.backing) = (slow(1), slow(10));
+    let read = |at: u64, block: u64, blocks: u64| Request {
+        time_ns: at * 20_000_000_000,
+        volume: 0,
+        kind: RequestKind::Read,
+        offset: block * BLOCK,
+        len: (blocks * BLOCK) as u32,
+    };
+    // Blocks 1 to 4 are cached, then 11 to 15: one block more than is read for nothing.
+    let warm = [read(0, 1, 4), read(1, 11, 5)];
+    let of = |last: Request| {
+        let result = run(&plan, &[warm.into_iter().chain([last]).collect()]);
+        (result.devices[1].operations - 2, result.tenants[0].backing_reads - 9, result.tenants[0].read_hits)
+    };
+    assert_eq!(of(read(2, 0, 6)), (1, 6, 4), "blocks 0 to 5");
+    assert_eq!(of(read(2, 10, 7)), (2, 2, 5), "blocks 10 and 16");
+    assert_eq!(of(read(2, 3, 4)), (1, 2, 2), "blocks 5 and 6: nothing is missing before them");
+    assert_eq!(of(read(2, 0, 4)), (1, 1, 3), "block 0: nothing is missing behind it");
+}
+
+#[test]
 fn latencies_by_hand() {
     let mut plan = plan(&["a"], "static", 2);
     (plan.ssd, plan.backing) = (slow(1), slow(10));
@@ -365,7 +388,9 @@ proptest! {
         let (shared, totals) = (&shared.tenants[0], &alone.runs[0].totals);
         prop_assert_eq!(shared.read_hits, totals.read_hits);
         prop_assert_eq!(shared.ssd_writes.total, totals.ssd_writes.total);
-        prop_assert_eq!(shared.backing_reads, totals.backing_reads);
+        prop_assert_eq!(shared.block_reads - shared.read_hits, totals.backing_reads);
+        // What is cached between missing blocks is read with them.
+        prop_assert!(shared.backing_reads >= totals.backing_reads && shared.backing_reads <= shared.block_reads);
         // The run ends with its tenant, whose dirty blocks are written back; the plain cache keeps them. Nor does it write neighbours back with those that leave, which may be written anew.
         let all = totals.backing_writes + alone.runs[0].dirty_blocks;
         prop_assert!(shared.backing_writes >= all && shared.backing_writes <= totals.block_writes.max(all));

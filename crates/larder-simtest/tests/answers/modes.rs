@@ -246,3 +246,22 @@ fn write_back(before: &str, world: impl Fn() -> World, request: Request) {
     }
     outlives_a_cut(world, &request);
 }
+
+/// What lies between missing blocks is read from the backing with them, and is older there.
+#[test]
+fn a_dirty_block_between_missing_ones_comes_from_the_cache() {
+    for dirty in DIRTY {
+        let mut world = world(WritePolicy::WriteBack);
+        submit(&mut world, ask::write(VOLUME, BLOCK, BLOCK));
+        if matches!(dirty, Dirty::Mapped) {
+            submit(&mut world, ask::flush(VOLUME));
+        }
+        let before = world.stats(0);
+        submit(&mut world, ask::read(VOLUME, 0, 3 * BLOCK));
+        let now = world.stats(0);
+        assert_eq!((now.read_hits, now.read_misses), (before.read_hits + 1, before.read_misses + 2));
+        assert_eq!(now.backing_reads, before.backing_reads + 3, "all three at once");
+        assert_eq!(dirty_blocks(&mut world), BTreeSet::from([1]));
+        world.read_everything();
+    }
+}

@@ -139,8 +139,10 @@ impl<S: Source> Run<'_, S> {
         if hits > 0 {
             done = done.max(self.machine.ssd(now, Op::Read, self.buffer[0], hits));
         }
-        for (place, length) in runs(&self.buffer, |at| self.traffic.outcomes[at] != Outcome::Hit) {
+        let (missing, mut brought) = (|at: usize| self.traffic.outcomes[at] != Outcome::Hit, 0);
+        for (place, length) in bridged(&self.buffer, missing, self.machine.bridged_blocks()) {
             done = done.max(self.machine.backing(tenant, now, Op::Read, place, length));
+            brought += length;
         }
         if entered > 0 {
             self.machine.ssd(now, Op::Write, self.buffer[0], entered);
@@ -149,7 +151,7 @@ impl<S: Source> Run<'_, S> {
         let count = &mut self.guests[tenant].count;
         count.block_reads += blocks;
         count.read_hits += hits;
-        count.backing_reads += blocks - hits;
+        count.backing_reads += brought;
         count.ssd_writes.fill += entered;
         count.read_requests += 1;
         self.written_to_ssd(tenant, entered);
@@ -264,6 +266,24 @@ impl<S: Source> Run<'_, S> {
         self.requests += 1;
         done
     }
+}
+
+/// Runs of keys that follow each other, each from one that is `missing` to another, over others between them that are `most` at most: first key and length.
+fn bridged(keys: &[u64], missing: impl Fn(usize) -> bool, most: usize) -> impl Iterator<Item = (u64, u64)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let begin = (at..keys.len()).find(|&at| missing(at))?;
+        at = begin + 1;
+        for next in begin + 1..keys.len() {
+            if next - at > most || keys[next] != keys[begin] + (next - begin) as u64 {
+                break;
+            }
+            if missing(next) {
+                at = next + 1;
+            }
+        }
+        Some((keys[begin], (at - begin) as u64))
+    })
 }
 
 /// Runs of keys that follow each other, of those for which `wanted` says so: first key and length.
