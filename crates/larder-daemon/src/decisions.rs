@@ -31,7 +31,7 @@ pub struct Record {
     pub decision: Decision,
     /// What came of it until the next decision; none before that.
     pub achieved: Option<Achieved>,
-    /// Before the next decision others came or went, or it might hold less: what came is not of the size that was decided, and nothing is held against what was predicted.
+    /// Before the next decision its quota or mode became another, since others came or went, or something else was wanted: nothing is held against what was predicted.
     pub overtaken: bool,
 }
 
@@ -161,10 +161,13 @@ pub struct ToldDecision {
     pub predicted_ssd_blocks_per_second: Option<f64>,
     /// What came; `null` before the next decision.
     pub achieved: Option<Achieved>,
-    /// How much longer a request took than was expected, as a part of that; `null` also where its quota changed before the next decision, since others came or went.
+    /// How much longer a request took than was expected, as a part of that; `null` also where it was `overtaken`.
     pub latency_error: Option<f64>,
     /// How many more requests hit than was expected, as a difference of ratios; likewise.
     pub hit_ratio_error: Option<f64>,
+    /// The tenant's quota or mode became another before the next decision: others came or went, or something else was wanted.
+    #[serde(default)]
+    pub overtaken: bool,
     /// Why, in a sentence.
     pub reason: String,
 }
@@ -188,6 +191,7 @@ impl ToldDecisions {
                 achieved: record.achieved,
                 latency_error: record.latency_error(),
                 hit_ratio_error: record.hit_ratio_error(),
+                overtaken: record.overtaken,
                 reason: decision.reason.clone(),
             }
         };

@@ -174,7 +174,7 @@ pub struct TenantStatus {
     /// Blocks that did neither: their requests gain less than others for what they write, under a budget of SSD writes.
     #[serde(default)]
     pub budget_turned_away_blocks: u64,
-    /// Blocks read from the backings.
+    /// Blocks read from the backings; also those that are cached and lie between others (misses are told apart).
     pub backing_reads: u64,
     /// Blocks written to the backings.
     pub backing_writes: u64,

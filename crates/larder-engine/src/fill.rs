@@ -1,7 +1,7 @@
 //! Fills: copies of absent blocks into the cache after a read miss.
 //!
 //! A fill reads a run of whole blocks from the backing into a staging buffer, hands each waiting reader its bytes, then writes the blocks
-//! to their slots; but those that are cached, or do not enter, and were read since they lie between others ([`crate::read`]). Readers that come meanwhile are served from the same buffer: concurrent misses of one block read the backing once.
+//! to their slots: of blocks that are cached already, or do not enter, the data was only read since it lies beside others ([`crate::read`]). Readers that come meanwhile are served from the same buffer: concurrent misses of one block read the backing once.
 //! The fill holds a shared lock on its blocks from before the read until after the last write, so writes of the guest wait for it.
 
 use crate::locks::Owner;
@@ -18,7 +18,7 @@ use std::ops::Range;
 pub(crate) struct Fill {
     pub(crate) volume: VolumeId,
     first: u64,
-    /// The entry of each block in turn; none of one that is only read, since others on both sides of it are.
+    /// The entry of each block in turn; none of one that does not enter, or is cached already.
     entries: Vec<Option<EntryId>>,
     stage: StageId,
     /// The readers that wait for the data; the first ones caused the fill. Empty once the data is there.

@@ -134,7 +134,8 @@ pub const SUCCESSES_PER_ERROR: u32 = 8;
 /// Memory for fills in flight from which the cache device counts as being behind: a reader then waits until its blocks are cached.
 pub const STAGE_BYTES_BEHIND: u64 = 8 << 20;
 
-/// Memory for fills in flight; a read that finds it used up is read past the cache.
+/// Memory for fills in flight; a read that finds it used up is read past the cache. What enters nowhere, and is only read at once with others, takes half of
+/// [`STAGE_BYTES_BEHIND`] at most.
 pub const STAGE_BYTES_MAX: u64 = 64 << 20;
 
 /// Errors of a device, less what successes have made up for.

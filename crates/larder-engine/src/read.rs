@@ -1,18 +1,19 @@
 //! Reads: each block of a part is classed under the part's shared lock, and runs of like blocks become single operations.
 //!
-//! A read that the cache has holes in would become one operation of the backing for each hole, and break a sequential stream into random pieces. So what lies
-//! between two holes is read with them where it is no more than [`BRIDGED_BYTES`], and thrown away: hits come from the cache device all the same, and if the backing
-//! cannot read it all, each hole is asked for by itself.
+//! A read of which the cache has the middle would become one operation of the backing for each missing piece, and break a sequential stream into random ones. So what lies
+//! between two of them is read with them where it is no more than [`BRIDGED_BYTES`], and thrown away: hits come from the cache device all the same, and if the backing
+//! cannot read it all, each piece is asked for by itself. What enters the cache and what does not, side by side, are one operation, too.
 
 use crate::locks::Owner;
 use crate::request::Part;
 use crate::store::{BlockKey, EntryId, State};
 use crate::{
-    Action, Buf, BufOwner, Engine, IoError, Op, OpKind, STAGE_BYTES_MAX, StagedRead, Target, VolumeId,
+    Action, Buf, BufOwner, Engine, IoError, Op, OpKind, STAGE_BYTES_BEHIND, STAGE_BYTES_MAX, StagedRead,
+    Target, VolumeId,
 };
 
-/// Cached blocks between missing ones that are read from the backing with these, at most: less than it takes to begin another operation.
-pub(crate) const BRIDGED_BYTES: u64 = 16 << 10;
+/// Cached bytes between missing blocks that are read from the backing with these, at most: disks and networks carry them in less time than another operation takes to begin.
+const BRIDGED_BYTES: u64 = 16 << 10;
 
 /// Where a block's data comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,8 +129,11 @@ impl Engine {
     }
 
     /// How many of these blocks, the first of which is `first`, one operation of the backing brings: from one that is missing to another, over cached ones in between.
+    ///
+    /// It takes a staging buffer, as fills do. What does not enter the cache is not to make it seem behind with its writes: where much is staged, it goes straight to the guest.
     fn bridged(&self, part: &Part, first: u64, classes: &[Class]) -> usize {
-        if !classes[0].is_missing() {
+        let stages = self.stage_bytes + (part.end - part.start) <= STAGE_BYTES_BEHIND / 2;
+        if !classes[0].is_missing() || (!stages && classes[0] == Class::Bypass) {
             return 0;
         }
         let gap = (BRIDGED_BYTES / self.block_bytes()) as usize;
@@ -138,14 +142,14 @@ impl Engine {
             match class {
                 Class::Fill(_) => (end, cached) = (at + 1, 0),
                 // Whole blocks are read, of which only the part's own bytes may be.
-                Class::Bypass if self.is_whole(part, first + at as u64) => (end, cached) = (at + 1, 0),
-                Class::Bypass => break,
-                Class::Hit(_) | Class::Dirty(_) | Class::Attach(_) if cached < gap => cached += 1,
-                Class::Hit(_) | Class::Dirty(_) | Class::Attach(_) => break,
+                Class::Bypass if stages && self.is_whole(part, first + at as u64) => {
+                    (end, cached) = (at + 1, 0);
+                }
+                Class::Hit(_) | Class::Dirty(_) if cached < gap => cached += 1,
+                Class::Bypass | Class::Hit(_) | Class::Dirty(_) | Class::Attach(_) => break,
             }
         }
-        let room = STAGE_BYTES_MAX.saturating_sub(self.stage_bytes);
-        if end as u64 * self.block_bytes() <= room { end } else { 0 }
+        end
     }
 
     fn is_whole(&self, part: &Part, block: u64) -> bool {

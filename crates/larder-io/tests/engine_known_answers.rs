@@ -278,6 +278,38 @@ fn what_does_not_enter_is_read_at_once_too() {
     assert_eq!(backing_reads(&mut rig, volume), before + 3, "a part of block 6, blocks 7 to 9, a part of 10");
 }
 
+/// Readers wait for a cache device that is behind with its writes, and movers rest: what is written to it by nobody is not to look like that.
+#[test]
+fn reads_of_which_nothing_enters_do_not_make_the_cache_device_seem_behind() {
+    const PART: u64 = 1 << 20;
+    let blocks = 12 * PART / BLOCK;
+    let mut host = SimHost::new(host_config(2 * blocks as u32));
+    let [stream, other] = [(); 2].map(|()| host.add_tenant(blocks as u32, WritePolicy::WriteThrough));
+    let big = host.add_volume(stream, blocks * BLOCK, FaultModel::default());
+    let small = host.add_volume(other, BLOCK, FaultModel::default());
+    let read = |host: &mut SimHost, request| {
+        let id = host.free_id();
+        host.submit(Request { id, ..request }, Vec::new());
+    };
+    for block in (1..blocks).step_by(2) {
+        read(&mut host, ask::read(big, block * BLOCK, BLOCK));
+        while host.step() {}
+    }
+    // With a mover no miss enters.
+    host.set_mover(stream, true);
+    (0..12).for_each(|at| read(&mut host, ask::read(big, at * PART, PART)));
+    let staged = host.memory().stage_bytes();
+    assert!(staged > 0 && staged <= STAGE_BYTES_BEHIND, "{staged} bytes: the first are read at once");
+    host.take_done();
+    read(&mut host, ask::read(small, 0, BLOCK));
+    let missed = host.pending().into_iter().find(|pending| pending.op.target == Target::Backing(small));
+    host.finish(missed.expect("it is missing").op.id);
+    assert!(
+        host.take_done().iter().any(|done| done.request.volume == small),
+        "the reader waits for no write"
+    );
+}
+
 #[test]
 fn write_through_fills_and_read_only_invalidates() {
     let (mut rig, tenant, volume) = rig(8, 8);

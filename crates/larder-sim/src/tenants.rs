@@ -8,7 +8,7 @@
 //! * A tenant issues its requests at the times of its trace (open loop), or keeps so many outstanding (closed loop). It is there from its start to its stop or
 //!   the end of its trace; then its blocks are free.
 //! * A request is cut into blocks, and the cache decides as in [`simulate`](crate::simulate()). What hits is one read of the SSD; each run of blocks that miss is one read
-//!   of the backing, and so are several with 16 KiB at most of cached blocks between two, which are read with them for nothing, as in the daemon; what enters is one write of the SSD, for which nobody waits. A write goes to the SSD, the backing or both, as the write policy says. The request is done
+//!   of the backing, and so are several with 16 KiB at most of cached blocks between two, which are read with them and thrown away, as in the daemon; what enters is one write of the SSD, for which nobody waits. A write goes to the SSD, the backing or both, as the write policy says. The request is done
 //!   when all that it waits for is.
 //! * A mover, where the allocator's system has one, brings in what it wants in its own time: a few reads of the backing at a time for each tenant.
 //! * Dirty blocks are written back when they leave, by a cleaner for each tenant that takes up a half of what the backing serves at a time. Nobody waits for that,

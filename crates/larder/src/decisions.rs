@@ -63,7 +63,7 @@ fn table(rows: &[(&str, &ToldDecision)], block: u64) -> String {
             decision.caching.clone(),
             milliseconds(decision.predicted_latency_seconds),
             milliseconds(decision.achieved.and_then(|came| came.latency_seconds)),
-            signed_percent(decision.latency_error),
+            if decision.overtaken { "changed".into() } else { signed_percent(decision.latency_error) },
             percent(decision.predicted_request_hit_ratio),
             percent(decision.achieved.and_then(|came| came.request_hit_ratio)),
         ]);
@@ -99,5 +99,7 @@ mod tests {
         let text = table(&[("db", &decision)], 4096);
         let row = text.lines().nth(1).expect("a row").split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(row, "db 3 larder 1 MiB wt lirs 2.000 ms 2.500 ms +25 % 50.0 % -");
+        let overtaken = ToldDecision { latency_error: None, overtaken: true, ..decision };
+        assert!(table(&[("db", &overtaken)], 4096).contains("2.500 ms  changed"));
     }
 }

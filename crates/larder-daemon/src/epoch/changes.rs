@@ -59,7 +59,11 @@ impl EpochLoop {
         for (tenant, place) in tenants.iter().zip(&places) {
             seats.push(match place {
                 Some(at) => {
-                    if self.tenants[*at] != *tenant {
+                    let before = &self.tenants[*at];
+                    if (before.write_policy, before.caching) != (tenant.write_policy, tenant.caching) {
+                        self.decisions.overtaken(&tenant.name);
+                    }
+                    if before != tenant {
                         self.control.change(self.seats[*at].at, tenant.control(), now);
                     }
                     self.seats[*at]
@@ -147,6 +151,7 @@ impl EpochLoop {
         self.config.epoch = epoch;
         let profile = profile(&self.config, allocator.profile());
         self.control.switch(allocator, profile, now);
+        self.tenants.iter().for_each(|tenant| self.decisions.overtaken(&tenant.name));
         self.forget_offers();
         self.movers_due = now + profile.epoch_seconds / MOVES;
         if self.has_fixed_quotas() {

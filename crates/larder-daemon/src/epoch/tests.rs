@@ -351,6 +351,23 @@ fn nothing_is_held_against_a_prediction_once_others_have_come() {
     assert_eq!(told.len(), 4);
     assert!(told[1].0 && told[1].1.is_some(), "{told:?}");
     assert_eq!(told[2], (true, None), "what came is told all the same");
+    // Nor once another write policy or replacement is configured, or another allocator decides.
+    let last = |epochs: &EpochLoop| epochs.decisions().of("t0").next_back().expect("kept").overtaken;
+    let fixed = ConfiguredPolicy::Fixed(WritePolicy::ReadOnly);
+    let others = [
+        LoopTenant { write_policy: fixed, ..tenant("t0", None) },
+        LoopTenant { write_policy: fixed, caching: "arc".parse().ok(), ..tenant("t0", None) },
+    ];
+    for other in others {
+        assert!(!last(&epochs));
+        epochs.set_tenants(vec![other, tenant("t1", None)], epochs.due_seconds()).expect("fits");
+        assert!(last(&epochs));
+        decided(&mut epochs, 500);
+    }
+    assert!(!last(&epochs));
+    let eci = larder_alloc::by_name("eci").expect("known");
+    epochs.switch(eci, Duration::from_secs(100), epochs.due_seconds(), &[]).expect("fits");
+    assert!(last(&epochs));
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn blocks(page: &mut Page, tenants: &[Told<'_>]) {
     );
     page.counter(
         "larder_tenant_backing_blocks_total",
-        "Blocks read from the backings, and written to them.",
+        "Blocks read from the backings (also cached ones that lie between others), and written to them.",
         |family| by_op(family, tenants, |stats| [stats.backing_reads, stats.backing_writes]),
     );
     page.counter(

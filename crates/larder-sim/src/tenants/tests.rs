@@ -72,7 +72,7 @@ fn what_is_cached_between_missing_blocks_is_read_with_them_unless_it_is_much() {
         offset: block * BLOCK,
         len: (blocks * BLOCK) as u32,
     };
-    // Blocks 1 to 4 are cached, then 11 to 15: one block more than is read for nothing.
+    // Blocks 1 to 4 are cached, then 11 to 15: one block more than is read with others.
     let warm = [read(0, 1, 4), read(1, 11, 5)];
     let of = |last: Request| {
         let result = run(&plan, &[warm.into_iter().chain([last]).collect()]);
