@@ -35,6 +35,15 @@ const UNPRICED: f64 = 5.0;
 /// Lives are remembered so many times as long as rates.
 const LONGER: f64 = 8.0;
 
+/// Where writes are scarce, rather than places, a read that does not go to the backing saves those who do so many times as long as it would have waited there for its turn. Where places are that was found to bring nothing.
+///
+/// One operation more in a queue costs the others what it waits itself, divided by the share of the time in which nothing is done (the derivative of λ·W(λ), with W by Pollaczek and Khinchine): four
+/// times that where the backing is at work for three quarters of the time. A write that the SSD takes saves others nothing of the kind: it comes later, when it is written back.
+const OTHERS: f64 = 4.0;
+
+/// A read that waits for nothing takes so many times what one of a block does nominally, at most.
+const ALONE: f64 = 2.0;
+
 /// How long things are so, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spans {
@@ -53,6 +62,13 @@ pub(super) struct Price {
     pub write: f64,
     /// Of a place in the cache, besides.
     pub place: f64,
+}
+
+impl Price {
+    /// What a block pays that takes no place, by what one pays that does, from 0 to 1: how scarce writes are beside places.
+    fn of_writes(self) -> f64 {
+        if self.write > 0.0 { self.write / (self.write + self.place) } else { 0.0 }
+    }
 }
 
 /// How blocks come to be resident, or stay so, by requests of one kind, in blocks per second.
@@ -292,10 +308,12 @@ impl Ledger {
         }
     }
 
-    /// Seconds that a read of the shape saves if it finds its blocks.
+    /// Seconds that a read of the shape saves if it finds its blocks: itself, and those who wait behind it ([`OTHERS`]).
     fn read_saves(&self, shape: usize, nominal: &Latencies) -> f64 {
         let missed = self.takes(ServedBy::ReadMiss, shape, nominal.read_miss);
-        (missed - self.takes(ServedBy::ReadHit, shape, nominal.read_hit)).max(0.0)
+        let others = OTHERS * self.price.map_or(0.0, Price::of_writes);
+        let waits = (missed - ALONE * nominal.read_miss).max(0.0);
+        (missed - self.takes(ServedBy::ReadHit, shape, nominal.read_hit)).max(0.0) + others * waits
     }
 
     /// What a block of each kind that is offered would be worth for a tenant with this write policy, by what was counted, were blocks to stay for each of these times.

@@ -177,6 +177,32 @@ fn of_a_cold_block_more_reads_are_expected_while_its_tenant_is_young() {
 }
 
 #[test]
+fn where_writes_have_a_price_a_read_that_would_wait_saves_others_as_well() {
+    // A block that was accessed once, by a tenant that is not young: a read is expected with a probability of 1 - 1/e. A thousand requests took so long past the SSD, beside a guess that counts for 16.
+    let worth = |write: bool, took: f64, price: [f64; 2]| {
+        let (mut ledger, kind) = (Ledger::new(1.0, 0.0), Kind::of(write, 1, false, 0, false));
+        let by = if write { ServedBy::BackingWrite } else { ServedBy::ReadMiss };
+        ledger.observe(kind, [1].into_iter(), 0.0);
+        let offer = Offer { offered: 1, ..Offer::default() };
+        (0..1000).for_each(|_| ledger.served(kind, by, offer, took));
+        ledger.set_price(Some(Price { write: price[0], place: price[1] }));
+        value(&mut ledger, 200.0, spans(100.0), WritePolicy::WriteBack);
+        ledger.worth(kind)
+    };
+    let [none, of_places, of_writes, of_both] = [[0.0, 0.0], [0.0, 1e-3], [1e-3, 0.0], [1e-3, 1e-3]];
+    let mean = (1000.0 * 0.1 + 16.0 * NOMINAL.read_miss) / 1016.0;
+    let part = 1.0 - f64::exp(-1.0);
+    // 10 ms are taken for the read itself, the rest is waiting.
+    for (price, times) in [(none, 0.0), (of_places, 0.0), (of_writes, 4.0), (of_both, 2.0)] {
+        let wanted = part * (mean - 1e-3 + times * (mean - 10e-3));
+        assert!(near(worth(false, 0.1, price), wanted), "{price:?}");
+    }
+    assert_eq!(worth(false, 0.01, of_writes), worth(false, 0.01, none));
+    // A write is written back some time.
+    assert!(worth(true, 0.1, of_writes) == worth(true, 0.1, none) && worth(true, 0.1, none) > 0.09);
+}
+
+#[test]
 fn where_blocks_stay_for_ever_a_read_is_expected_all_the_same() {
     let mut ledger = Ledger::new(1.0, 0.0);
     value(&mut ledger, 10.0, spans(f64::INFINITY), WritePolicy::WriteThrough);
