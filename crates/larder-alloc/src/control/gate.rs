@@ -150,6 +150,8 @@ pub(super) struct Gate {
     nominal: Latencies,
     /// What enters is worth more, since the last pricing.
     price: Option<Price>,
+    /// How scarce writes were beside places when prices were found lately, from 0 to 1.
+    scarce: f64,
     /// More was offered than may be written, when prices were found last.
     binds: bool,
     /// Seconds of the first age that is told apart.
@@ -175,6 +177,7 @@ impl Gate {
             block_bytes: block_bytes.into(),
             nominal,
             price: None,
+            scarce: 0.0,
             binds: false,
             unit,
             priced: now,
@@ -337,7 +340,10 @@ impl Gate {
             }
             false => Vec::new(),
         };
-        self.price = Some(self.settle_on(limits[best], spans, writes));
+        let price = self.settle_on(limits[best], spans, writes);
+        self.price = Some(price);
+        // Half of it new: what it changes the worth of changes the next price.
+        self.scarce = if rate.is_finite() { (self.scarce + price.of_writes()) / 2.0 } else { 0.0 };
         self.priced = now;
         self.terms.iter_mut().for_each(|terms| terms.leaves_first = [false; KINDS]);
         for (Offered { tenant, kind, .. }, share) in offers.iter().zip(among_full) {
@@ -397,9 +403,10 @@ impl Gate {
     }
 
     fn count_until(&mut self, now: f64, period: f64, writes: &[Option<WritePolicy>]) {
-        let price = self.price;
+        let (price, scarce) = (self.price, self.scarce);
         self.there(writes).for_each(|ledger| {
             ledger.set_price(price);
+            ledger.set_scarce(scarce);
             ledger.remember_until(now, period);
             ledger.count_until(now);
         });

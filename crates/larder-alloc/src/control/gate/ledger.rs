@@ -35,14 +35,17 @@ const UNPRICED: f64 = 5.0;
 /// Lives are remembered so many times as long as rates.
 const LONGER: f64 = 8.0;
 
-/// Where writes are scarce, rather than places, a read that does not go to the backing saves those who do so many times as long as it would have waited there for its turn. Where places are that was found to bring nothing.
+/// Where writes are scarce, rather than places, a read that does not go to the backing saves others so many times as long as it would have waited there for its turn. Where places are that was found to bring nothing.
 ///
-/// One operation more in a queue costs the others what it waits itself, divided by the share of the time in which nothing is done (the derivative of λ·W(λ), with W by Pollaczek and Khinchine): four
-/// times that where the backing is at work for three quarters of the time. A write that the SSD takes saves others nothing of the kind: it comes later, when it is written back.
+/// One operation more in a queue costs the others what it waits itself, divided by the part of the time that is left idle (λ·W'(λ), with W by Pollaczek and Khinchine): four times that where the backing is at
+/// work for three quarters of the time. Where it has more to do than it can no formula tells; this was found to do well. A write that the SSD takes comes to the backing all the same, later, unless it is written anew before: that is left out.
 const OTHERS: f64 = 4.0;
 
-/// A read that waits for nothing takes so many times what one of a block does nominally, at most.
+/// A read that waits for nothing takes so many times what one of a block does nominally, at most...
 const ALONE: f64 = 2.0;
+
+/// ...and as many times that as it has so many blocks.
+const LARGE: f64 = 16.0;
 
 /// How long things are so, in seconds.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +68,8 @@ pub(super) struct Price {
 }
 
 impl Price {
-    /// What a block pays that takes no place, by what one pays that does, from 0 to 1: how scarce writes are beside places.
-    fn of_writes(self) -> f64 {
+    /// What a block pays that takes no place, by what one pays that does, from 0 to 1: where writes are limited, how scarce they are beside places.
+    pub(super) fn of_writes(self) -> f64 {
         if self.write > 0.0 { self.write / (self.write + self.place) } else { 0.0 }
     }
 }
@@ -145,6 +148,8 @@ pub(super) struct Ledger {
     usually: [f64; KINDS],
     /// What enters is worth more, once that is known.
     price: Option<Price>,
+    /// How scarce writes are beside places, from 0 to 1.
+    scarce: f64,
     /// All that was offered.
     demand: Demand,
 }
@@ -169,6 +174,7 @@ impl Ledger {
             worth: [0.0; KINDS],
             usually: [0.0; KINDS],
             price: None,
+            scarce: 0.0,
             demand: Demand::default(),
         }
     }
@@ -303,17 +309,18 @@ impl Ledger {
             }
         }
         for (shape, (all, requests)) in came.into_iter().enumerate() {
-            let blocks = if requests > 0.0 { all / requests } else { blocks[shape] };
-            self.read_saves[shape] = self.read_saves(shape, nominal) / blocks;
+            let mean = if requests > 0.0 { all / requests } else { blocks[shape] };
+            self.read_saves[shape] = self.read_saves(shape, blocks[shape], nominal) / mean;
         }
     }
 
-    /// Seconds that a read of the shape saves if it finds its blocks: itself, and those who wait behind it ([`OTHERS`]).
-    fn read_saves(&self, shape: usize, nominal: &Latencies) -> f64 {
+    /// Seconds that a read of the shape, of which the largest has so many blocks, saves if it finds them: itself, and those who wait behind it ([`OTHERS`]).
+    fn read_saves(&self, shape: usize, largest: f64, nominal: &Latencies) -> f64 {
         let missed = self.takes(ServedBy::ReadMiss, shape, nominal.read_miss);
-        let others = OTHERS * self.price.map_or(0.0, Price::of_writes);
-        let waits = (missed - ALONE * nominal.read_miss).max(0.0);
-        (missed - self.takes(ServedBy::ReadHit, shape, nominal.read_hit)).max(0.0) + others * waits
+        let large = (largest / LARGE).max(1.0);
+        let waits = (missed - ALONE * large * nominal.read_miss).max(0.0);
+        let saves = (missed - self.takes(ServedBy::ReadHit, shape, nominal.read_hit)).max(0.0);
+        saves + OTHERS * self.scarce * waits
     }
 
     /// What a block of each kind that is offered would be worth for a tenant with this write policy, by what was counted, were blocks to stay for each of these times.
@@ -355,7 +362,7 @@ impl Ledger {
                 let past = self.takes(ServedBy::BackingWrite, shape, nominal.backing_write);
                 (past - self.takes(ServedBy::CachedWrite, shape, nominal.cached_write)).max(0.0)
             }
-            false => self.read_saves(shape, nominal),
+            false => self.read_saves(shape, kind.blocks() as f64, nominal),
         };
         let saves = saves / blocks;
         // No block can have been seen to stay for nothing yet: what is not known now is not rare.
@@ -408,6 +415,11 @@ impl Ledger {
     /// What is worth no more than this does not enter.
     pub(super) fn set_price(&mut self, price: Option<Price>) {
         self.price = price;
+    }
+
+    /// How scarce writes are beside places, from 0 to 1.
+    pub(super) fn set_scarce(&mut self, scarce: f64) {
+        self.scarce = scarce;
     }
 
     /// It is so late: what is new was offered since the last time that it was told.

@@ -44,6 +44,27 @@ fn everything_enters_until_there_is_a_price() {
     assert!((0..100).all(|at| request(&mut gate, 0, at % 2 == 0, at * 10, 1 + at % 9, 0.0)));
 }
 
+#[test]
+fn writes_are_scarce_where_a_budget_turns_away_what_takes_no_place() {
+    let scarce = |may: Writes| {
+        let mut gate = gate(1);
+        let offer = Offer { offered: 1, ..Offer::default() };
+        for at in 0..1000u64 {
+            let now = at as f64 / 100.0;
+            request(&mut gate, 0, false, at * 10, 1, now);
+            // Newer data of ten blocks that are there, each of which saves more than a read.
+            let (kind, _) = gate.ask(0, true, &[1_000_000 + at % 10], now);
+            gate.served(0, kind, ServedBy::BackingWrite, offer, 1.0);
+        }
+        (0..20).for_each(|at| gate.price(10.0 + f64::from(at) / 100.0, may, FULL, 1.0, &WB));
+        gate.scarce
+    };
+    // Two hundred blocks a second are offered.
+    assert!(scarce(limited(50.0)) > 0.9, "{}", scarce(limited(50.0)));
+    assert_eq!(scarce(limited(1000.0)), 0.0);
+    assert_eq!(scarce(Writes::ANY), 0.0);
+}
+
 /// A hundred requests a second, every other a write of one block, the others writes of 50: after a second, how many of the next hundred enter.
 fn small_and_large(rate: f64) -> [usize; 2] {
     let mut gate = gate(1);

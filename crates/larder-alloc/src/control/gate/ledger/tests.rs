@@ -177,29 +177,37 @@ fn of_a_cold_block_more_reads_are_expected_while_its_tenant_is_young() {
 }
 
 #[test]
-fn where_writes_have_a_price_a_read_that_would_wait_saves_others_as_well() {
-    // A block that was accessed once, by a tenant that is not young: a read is expected with a probability of 1 - 1/e. A thousand requests took so long past the SSD, beside a guess that counts for 16.
-    let worth = |write: bool, took: f64, price: [f64; 2]| {
-        let (mut ledger, kind) = (Ledger::new(1.0, 0.0), Kind::of(write, 1, false, 0, false));
+fn where_writes_are_scarce_a_read_that_would_wait_saves_others_as_well() {
+    // Blocks that were accessed once, by a tenant that is not young: a read is expected with a probability of 1 - 1/e. A thousand requests took so long past the SSD, beside a guess that counts for 16.
+    let worth = |write: bool, blocks: usize, took: f64, scarce: f64| {
+        let (mut ledger, kind) = (Ledger::new(1.0, 0.0), Kind::of(write, blocks, false, 0, false));
         let by = if write { ServedBy::BackingWrite } else { ServedBy::ReadMiss };
-        ledger.observe(kind, [1].into_iter(), 0.0);
-        let offer = Offer { offered: 1, ..Offer::default() };
+        ledger.observe(kind, (0..blocks as u64).collect::<Vec<_>>().into_iter(), 0.0);
+        let offer = Offer { offered: blocks as u64, ..Offer::default() };
         (0..1000).for_each(|_| ledger.served(kind, by, offer, took));
-        ledger.set_price(Some(Price { write: price[0], place: price[1] }));
+        ledger.set_price(Some(Price::default()));
+        ledger.set_scarce(scarce);
         value(&mut ledger, 200.0, spans(100.0), WritePolicy::WriteBack);
-        ledger.worth(kind)
+        ledger.worth(kind) * blocks as f64
     };
-    let [none, of_places, of_writes, of_both] = [[0.0, 0.0], [0.0, 1e-3], [1e-3, 0.0], [1e-3, 1e-3]];
     let mean = (1000.0 * 0.1 + 16.0 * NOMINAL.read_miss) / 1016.0;
     let part = 1.0 - f64::exp(-1.0);
-    // 10 ms are taken for the read itself, the rest is waiting.
-    for (price, times) in [(none, 0.0), (of_places, 0.0), (of_writes, 4.0), (of_both, 2.0)] {
-        let wanted = part * (mean - 1e-3 + times * (mean - 10e-3));
-        assert!(near(worth(false, 0.1, price), wanted), "{price:?}");
+    // 10 ms are taken for a read of a block itself, 80 for one of 128, the rest is waiting.
+    for (blocks, alone) in [(1, 10e-3), (16, 10e-3), (128, 80e-3)] {
+        for scarce in [0.0, 0.5, 1.0] {
+            let wanted = part * (mean - 1e-3 + 4.0 * scarce * (mean - alone));
+            assert!(near(worth(false, blocks, 0.1, scarce), wanted), "{blocks} {scarce}");
+        }
+        assert_eq!(worth(false, blocks, alone, 1.0), worth(false, blocks, alone, 0.0));
     }
-    assert_eq!(worth(false, 0.01, of_writes), worth(false, 0.01, none));
-    // A write is written back some time.
-    assert!(worth(true, 0.1, of_writes) == worth(true, 0.1, none) && worth(true, 0.1, none) > 0.09);
+    // A write saves no more than itself.
+    assert!(worth(true, 1, 0.1, 1.0) == worth(true, 1, 0.1, 0.0) && worth(true, 1, 0.1, 0.0) > 0.09);
+}
+
+#[test]
+fn writes_are_scarce_where_what_takes_no_place_has_a_price() {
+    let of = |write, place| Price { write, place }.of_writes();
+    assert_eq!([of(0.0, 0.0), of(0.0, 2.0), of(2.0, 0.0), of(1.0, 3.0)], [0.0, 0.0, 1.0, 0.25]);
 }
 
 #[test]
