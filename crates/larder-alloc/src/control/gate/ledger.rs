@@ -35,7 +35,7 @@ const UNPRICED: f64 = 5.0;
 /// Lives are remembered so many times as long as rates.
 const LONGER: f64 = 8.0;
 
-/// Where writes are scarce, rather than places, a read that does not go to the backing saves others so many times as long as it would have waited there for its turn. Where places are that was found to bring nothing.
+/// Where writes are scarce, rather than places, a read that does not go to the backing saves others so many times as long as it would have waited there for its turn. Where places are that was found to do harm.
 ///
 /// One operation more in a queue costs the others what it waits itself, divided by the part of the time that is left idle (λ·W'(λ), with W by Pollaczek and Khinchine): four times that where the backing is at
 /// work for three quarters of the time. Where it has more to do than it can no formula tells; this was found to do well. A write that the SSD takes comes to the backing all the same, later, unless it is written anew before: that is left out.
