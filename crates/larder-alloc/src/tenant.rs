@@ -52,6 +52,11 @@ impl Goals {
     pub(crate) fn is_promise(&self) -> bool {
         self.share.is_some() || self.reservation.is_some()
     }
+
+    /// Blocks of which it lends nothing, however seldom it hits them: all that its quota gives it, where it was promised something.
+    pub fn keeps(&self) -> u32 {
+        if self.is_promise() { u32::MAX } else { 0 }
+    }
 }
 
 impl Default for Goals {

@@ -18,12 +18,14 @@ pub enum Step {
         /// Blocks.
         blocks: u32,
     },
-    /// The tenant holds no more than this, however many blocks are free.
-    Most {
+    /// Where partitions lend.
+    Bounds {
         /// Index of the tenant.
         tenant: usize,
-        /// Blocks.
-        blocks: u32,
+        /// Blocks of which it lends nothing, however seldom it hits them.
+        least: u32,
+        /// Blocks that it may hold, however many are free.
+        most: u32,
     },
     /// The tenant's writes are treated so.
     WritePolicy {
@@ -53,7 +55,7 @@ impl Step {
     pub fn tenant(&self) -> usize {
         match *self {
             Self::Quota { tenant, .. }
-            | Self::Most { tenant, .. }
+            | Self::Bounds { tenant, .. }
             | Self::WritePolicy { tenant, .. }
             | Self::Caching { tenant, .. }
             | Self::Population { tenant, .. } => tenant,
@@ -157,7 +159,7 @@ mod tests {
 
     fn apply(standings: &mut [Standing], step: Step) {
         match step {
-            Step::Most { .. } => panic!("it is not of a standing"),
+            Step::Bounds { .. } => panic!("it is not of a standing"),
             Step::Quota { tenant, blocks } => standings[tenant].decision.quota_blocks = blocks,
             Step::WritePolicy { tenant, policy } => standings[tenant].decision.mode.write = policy,
             Step::Caching { tenant, caching } => standings[tenant].decision.mode.caching = caching,

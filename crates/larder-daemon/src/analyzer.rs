@@ -324,7 +324,7 @@ impl Analyzer {
     ) -> io::Result<(SharedView, JoinHandle<()>)> {
         let routes = placement::routes(places);
         actuator.arrange(epochs.arrangement());
-        epochs.most(&[]).into_iter().for_each(|step| actuator.apply(step));
+        epochs.bounds(&[]).into_iter().for_each(|step| actuator.apply(step));
         let began = Instant::now();
         let view = SharedView(Arc::new(Mutex::new(LoopView::of(&epochs, 0.0))), began);
         let began_ns = monitor_clock_ns(began);
@@ -479,7 +479,7 @@ impl Runner {
             self.actuator.seat(&places);
             self.routes = placement::routes(&places);
             self.actuator.arrange(self.epochs.arrangement());
-            self.epochs.most(&former).into_iter().for_each(|step| self.actuator.apply(step));
+            self.epochs.bounds(&former).into_iter().for_each(|step| self.actuator.apply(step));
             let is_new = |at: &usize| !names.contains(&self.epochs.tenants()[*at].name);
             let newcomers: Vec<usize> = (0..self.epochs.tenants().len()).filter(is_new).collect();
             self.begin_to_grant(newcomers);

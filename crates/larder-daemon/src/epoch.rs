@@ -81,6 +81,11 @@ impl LoopTenant {
         self.goals.max_blocks.unwrap_or(u32::MAX)
     }
 
+    /// Blocks that it keeps, however seldom it hits them, and that it may hold, however many are free.
+    fn bounds(&self) -> (u32, u32) {
+        (self.goals.keeps(), self.most())
+    }
+
     fn control(&self) -> ControlTenant {
         ControlTenant {
             name: self.name.clone(),
@@ -511,12 +516,19 @@ impl EpochLoop {
         self.control.allocator()
     }
 
-    /// What tenants may hold at most, of those for whom it is not what it was before for who had their name.
-    pub fn most(&self, before: &[LoopTenant]) -> Vec<Step> {
-        let of =
-            |name: &str| before.iter().find(|tenant| tenant.name == name).map_or(u32::MAX, LoopTenant::most);
-        let others = self.tenants.iter().enumerate().filter(|(_, tenant)| of(&tenant.name) != tenant.most());
-        others.map(|(at, tenant)| Step::Most { tenant: at, blocks: tenant.most() }).collect()
+    /// What tenants keep at least, and may hold at most, of those for whom it is not what it was before for who had their name.
+    pub fn bounds(&self, before: &[LoopTenant]) -> Vec<Step> {
+        let of = |name: &str| {
+            let tenant = before.iter().find(|tenant| tenant.name == name);
+            tenant.map_or((0, u32::MAX), LoopTenant::bounds)
+        };
+        let others =
+            self.tenants.iter().enumerate().filter(|(_, tenant)| of(&tenant.name) != tenant.bounds());
+        let step = |(at, tenant): (usize, &LoopTenant)| {
+            let (least, most) = tenant.bounds();
+            Step::Bounds { tenant: at, least, most }
+        };
+        others.map(step).collect()
     }
 
     /// What the reactors have to be told of the allocator's system.

@@ -87,9 +87,10 @@ impl Engine {
         }
     }
 
-    /// It is so late, in nanoseconds since any moment: doors know by that how long writes wait. Who does not tell has doors that do not.
+    /// It is so late, in nanoseconds since any moment: doors know by that how long writes wait, and partitions that lend how long nobody asked for what they hold. Who does not tell has such as do not.
     #[inline]
     pub fn set_clock(&mut self, now_ns: u64) {
+        self.clock_ns = now_ns;
         if let Some(offered) = &mut self.offered {
             offered.doors.set_clock(now_ns);
         }

@@ -1,12 +1,13 @@
 //! Partitions that lend each other what they do not use.
 //!
 //! While they lend, a tenant grows as long as there are free blocks, whatever its quota. When there are none, one that is below its quota takes blocks from the one that is
-//! most above its own; all others make do with what they have. No tenant ever holds more than is the most for it ([`Engine::set_most`]), free blocks or not. That goes for newer data of a dirty block, too, which takes a slot of its own.
+//! most above its own. One that is not takes from who hits what it holds next to never beside it ([`larder_policy::turnover`]), as one that has paused. All others make do with what they have. No tenant ever holds more than is the most for it ([`Engine::set_bounds`]), free blocks or not. That goes for newer data of a dirty block, too, which takes a slot of its own.
 //! So nothing leaves the cache because of a decision alone, but only when somebody wants its place.
 //! Where tenants share a partition, none of this is so. An engine that lends takes the whole free pool: no other may depend on it.
 
 use crate::partitions::PartitionId;
 use crate::{Engine, Sharing, TenantId};
+use larder_policy::turnover::{Used, lends};
 
 /// Blocks that change hands together.
 const BATCH: u32 = 64;
@@ -46,10 +47,12 @@ impl Engine {
         });
     }
 
-    /// However many blocks are free, a tenant holds no more than `blocks`, or its quota where that is more, while partitions lend. What is above it leaves in [`Engine::trim`].
-    pub fn set_most(&mut self, tenant: TenantId, blocks: u32) {
+    /// However many blocks are free, a tenant holds no more than `most`, or its quota where that is more, while partitions lend. What is above it leaves in [`Engine::trim`]. Up to its quota it lends nothing of the
+    /// `least` blocks, however seldom it hits them.
+    pub fn set_bounds(&mut self, tenant: TenantId, least: u32, most: u32) {
         let own = PartitionId::of(tenant);
-        if std::mem::replace(&mut self.partitions[own].most, blocks) != blocks && self.is_lending() {
+        self.partitions[own].least = least;
+        if std::mem::replace(&mut self.partitions[own].most, most) != most && self.is_lending() {
             self.tell_touched();
             let partition = &mut self.partitions[own];
             partition.set_capacity(partition.capacity.min(partition.most()));
@@ -59,7 +62,10 @@ impl Engine {
 
     /// Before another block enters, and before its policy hears of it: where nothing is free and its partition is below its quota, another gives some up. True if one does.
     pub(crate) fn borrow_room(&mut self, own: PartitionId) -> bool {
-        let from = if self.can_grow(own) { None } else { self.lendable(own) };
+        let from = match self.can_grow(own) {
+            true => None,
+            false => self.lendable(own).or_else(|| self.unused(own)),
+        };
         if let Some((from, above)) = from {
             // Where blocks are free but no slot is, those that wait until the journal says that they are free are on their way already.
             let coming = match (self.free_blocks(), &self.durable) {
@@ -147,6 +153,44 @@ impl Engine {
         let others = self.partitions.own_ids().filter(|&at| at != own);
         let most = others.max_by_key(|&at| self.above_quota(at))?;
         (self.above_quota(most) > 0).then_some(most)
+    }
+
+    /// Who hits what it holds next to never beside a partition that has all of its quota, and how much it lends at once. Asked for once a batch.
+    fn unused(&mut self, own: PartitionId) -> Option<(PartitionId, u32)> {
+        let partition = &mut self.partitions[own];
+        if !partition.is_full() || partition.occupied() >= partition.most() || self.clock_ns == 0 {
+            return None;
+        }
+        partition.wanted = (partition.wanted + 1).min(BATCH);
+        if partition.wanted < BATCH {
+            return None;
+        }
+        let ids: Vec<PartitionId> = self.partitions.own_ids().collect();
+        ids.iter().for_each(|&at| self.note_used(at));
+        let wanted = self.partitions[own].hits_at_least(self.used(own));
+        let others = ids.into_iter().filter(|&at| at != own && self.partitions[at].lends_at_most() > 0);
+        let others = others.map(|at| (at, self.partitions[at].hits_at_most(self.used(at))));
+        let lenders = others.filter(|&(_, turn)| lends(turn, wanted));
+        let Some((lender, _)) = lenders.min_by(|a, b| a.1.hits.total_cmp(&b.1.hits)) else {
+            self.partitions[own].wanted = 0;
+            return None;
+        };
+        Some((lender, self.partitions[lender].lends_at_most()))
+    }
+
+    /// What was used of a tenant's partition until now.
+    fn used(&self, at: PartitionId) -> Used {
+        let hits = |tenant: usize| {
+            let stats = &self.tenants[tenant].stats;
+            (stats.read_hits, stats.read_hits + stats.write_hits)
+        };
+        let (read_hits, hits) = at.tenant().map_or((0, 0), hits);
+        Used { ns: self.clock_ns, blocks: self.partitions[at].entered + hits, read_hits }
+    }
+
+    pub(crate) fn note_used(&mut self, at: PartitionId) {
+        let used = self.used(at);
+        self.partitions[at].turnover.note(used);
     }
 
     fn above_quota(&self, at: PartitionId) -> u32 {

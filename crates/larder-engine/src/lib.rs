@@ -236,6 +236,8 @@ pub struct Engine {
     short_of_slots: Vec<u32>,
     /// Partitions lend each other what they do not use.
     lending: bool,
+    /// The moment, in nanoseconds since any other; 0 where nobody tells.
+    clock_ns: u64,
     /// Whether tenants share a partition.
     sharing: Sharing,
     /// Slots that all tenants hold.
@@ -305,6 +307,7 @@ impl Engine {
             outs: BTreeMap::new(),
             short_of_slots: Vec::new(),
             lending: false,
+            clock_ns: 0,
             sharing: Sharing::Off,
             held_blocks: 0,
             spare_slots: 0,
@@ -455,6 +458,7 @@ impl Engine {
     pub fn set_quota(&mut self, tenant: TenantId, blocks: u32) {
         self.tell_touched();
         let own = PartitionId::of(tenant);
+        self.note_used(own);
         self.partitions[own].quota = blocks;
         self.fit_capacity(own);
         self.sum_quotas();

@@ -125,8 +125,10 @@ impl Engine {
 
     /// Bytes of memory held for index, replacement, admission and slots.
     pub fn memory_bytes(&self) -> usize {
-        let policies =
-            |partition: &Partition| partition.replacement.memory_bytes() + partition.admission.memory_bytes();
+        let policies = |partition: &Partition| {
+            let policies = partition.replacement.memory_bytes() + partition.admission.memory_bytes();
+            policies + partition.turnover.memory_bytes()
+        };
         let policies: usize = self.partitions.iter().map(policies).sum();
         let slots = self.free_slots.capacity() * size_of::<u32>();
         let durable = self.durable.as_ref().map_or(0, |durable| durable.memory_bytes());
@@ -312,6 +314,7 @@ impl Engine {
         let tenant = self.tenant_of(key.volume);
         self.count_held(tenant);
         let (partition, mut nodes, _) = self.parts_of(home);
+        partition.entered += u64::from(!asked.kind.leaves_first());
         match asked.kind.leaves_first() {
             true => partition.replacement.insert_to_leave_first(&mut nodes, entry, ghost.is_some()),
             false => partition.replacement.insert(&mut nodes, entry, ghost.is_some()),

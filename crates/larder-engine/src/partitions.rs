@@ -6,6 +6,7 @@ use crate::{CachingSpec, TenantId};
 use larder_policy::admission::{Admission, AnyAdmission};
 use larder_policy::any::AnyReplacement;
 use larder_policy::spec::{AdmissionSpec, PolicySpec};
+use larder_policy::turnover::{Turn, Turnover, Used};
 use larder_policy::{List, Replacement};
 use std::ops::{Index, IndexMut};
 
@@ -26,6 +27,11 @@ impl PartitionId {
         Self(u32::from(tenant.0) + 1)
     }
 
+    /// Whose it is; none of the common one.
+    pub fn tenant(self) -> Option<usize> {
+        (self.0 as usize).checked_sub(1)
+    }
+
     /// For policies that draw lots: a tenant's number.
     pub fn seed(self) -> u64 {
         u64::from(self.0.wrapping_sub(1))
@@ -38,6 +44,14 @@ pub(crate) struct Partition {
     pub quota: u32,
     /// It never holds more than this, or its quota, whatever others lend it.
     pub most: u32,
+    /// It lends nothing of these, if it has them, however seldom it hits them.
+    pub least: u32,
+    /// What it used, and when.
+    pub turnover: Turnover,
+    /// Blocks that entered.
+    pub entered: u64,
+    /// Blocks for which it had no room since nobody lent it any, up to a batch.
+    pub wanted: u32,
     /// What its policies know of its size: its quota, but where partitions lend.
     pub capacity: u32,
     pub caching: CachingSpec,
@@ -54,6 +68,10 @@ impl Partition {
         Self {
             quota,
             most: u32::MAX,
+            least: 0,
+            turnover: Turnover::default(),
+            entered: 0,
+            wanted: 0,
             capacity: quota,
             caching: CachingSpec::default(),
             replacement: AnyReplacement::new(&PolicySpec::Lru, quota, 0),
@@ -75,6 +93,21 @@ impl Partition {
     /// The most that it may hold where partitions lend.
     pub fn most(&self) -> u32 {
         self.most.max(self.quota)
+    }
+
+    /// Blocks that it lends, where it hits them seldom.
+    pub fn lends_at_most(&self) -> u32 {
+        self.occupied().saturating_sub(self.least)
+    }
+
+    /// How often what it holds is hit: no less ([`Turnover::hits_at_least`]).
+    pub fn hits_at_least(&self, now: Used) -> Turn {
+        self.turnover.hits_at_least(now, self.occupied())
+    }
+
+    /// The same, no more ([`Turnover::hits_at_most`]).
+    pub fn hits_at_most(&self, now: Used) -> Turn {
+        self.turnover.hits_at_most(now, self.occupied())
     }
 
     /// What policies know of its size is this many blocks. Admission heeds its quota as well: a partition that will grow would else let so little in that it stays small.

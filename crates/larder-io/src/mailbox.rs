@@ -78,7 +78,7 @@ pub(crate) enum ReactorCommand<C> {
 #[derive(Debug)]
 pub(crate) enum PartitionCommand {
     Quota { tenant: TenantId, blocks: u32 },
-    Most { tenant: TenantId, blocks: u32 },
+    Bounds { tenant: TenantId, least: u32, most: u32 },
     WritePolicy { tenant: TenantId, policy: WritePolicy },
     Caching { tenant: TenantId, caching: CachingSpec },
     Lending(bool),
@@ -287,9 +287,9 @@ impl<C> Handle<C> {
         self.partitions(PartitionCommand::Quota { tenant, blocks })
     }
 
-    /// Change what a tenant may hold where partitions lend, in blocks, however many are free. Unknown tenants are ignored.
-    pub fn set_most(&self, tenant: TenantId, blocks: u32) -> Result<(), HandleError> {
-        self.partitions(PartitionCommand::Most { tenant, blocks })
+    /// Change what a tenant may hold where partitions lend, in blocks, however many are free, and what it keeps, however seldom it hits that. Unknown tenants are ignored.
+    pub fn set_bounds(&self, tenant: TenantId, least: u32, most: u32) -> Result<(), HandleError> {
+        self.partitions(PartitionCommand::Bounds { tenant, least, most })
     }
 
     /// Change a tenant's write policy. Unknown tenants are ignored.

@@ -549,13 +549,52 @@ fn partitions_lend_what_they_do_not_use_and_get_it_back() {
 }
 
 #[test]
+fn who_has_paused_lends_to_who_hits_what_it_reads_and_gets_it_back() {
+    let mut rig = Rig::new(host_config(1000));
+    let tenants = [(); 2].map(|()| rig.add_tenant(500, WritePolicy::WriteThrough));
+    let [paused, busy] = tenants.map(|tenant| rig.add_volume(tenant, 20_000 * BLOCK, FaultModel::default()));
+    let held = |rig: &mut Rig| tenants.map(|tenant| rig.host().engine().occupied(tenant));
+    let twice = |rig: &mut Rig, blocks: std::ops::Range<u64>| {
+        blocks.for_each(|block| (0..2).for_each(|_| read_blocks(rig, busy, block..block + 1)));
+    };
+    rig.host().set_lending(true);
+    // What is used is noted from the first decision on.
+    tenants.iter().for_each(|&tenant| rig.set_quota(tenant, 500));
+    read_blocks(&mut rig, paused, 0..500);
+    // Who hits nothing takes nothing, whoever pauses.
+    read_blocks(&mut rig, busy, 0..3000);
+    assert_eq!(held(&mut rig), [500, 500]);
+    twice(&mut rig, 3000..4000);
+    let [lender, borrower] = held(&mut rig);
+    assert!(lender < 300 && lender + borrower > 930, "{lender} {borrower}");
+    read_blocks(&mut rig, paused, 0..600);
+    let [lender, borrower] = held(&mut rig);
+    assert!(lender >= 500 && borrower <= 500, "it has its quota again: {lender} {borrower}");
+    // What both hit as often stays where it is.
+    for block in 4000..5000 {
+        twice(&mut rig, block..block + 1);
+        (0..2).for_each(|_| read_blocks(&mut rig, paused, block..block + 1));
+    }
+    let [one, other] = held(&mut rig);
+    assert!(one.min(other) > 430, "{one} {other}");
+    // A part that it keeps, however seldom it hits it; no more than is the most for the other.
+    rig.host().set_bounds(tenants[0], 400, u32::MAX);
+    twice(&mut rig, 5000..9000);
+    assert_eq!(held(&mut rig)[0], 400);
+    rig.host().set_bounds(tenants[0], 0, u32::MAX);
+    rig.host().set_bounds(tenants[1], 0, 600);
+    twice(&mut rig, 9000..13_000);
+    assert_eq!(held(&mut rig), [400, 600]);
+}
+
+#[test]
 fn nobody_holds_more_than_is_the_most_for_it_however_much_is_free() {
     let mut rig = Rig::new(host_config(1000));
     let tenants = [(); 2].map(|()| rig.add_tenant(100, WritePolicy::WriteBack));
     let volumes = tenants.map(|tenant| rig.add_volume(tenant, 2000 * BLOCK, FaultModel::default()));
     let held = |rig: &mut Rig| tenants.map(|tenant| rig.host().engine().occupied(tenant));
     rig.host().set_lending(true);
-    rig.host().set_most(tenants[0], 300);
+    rig.host().set_bounds(tenants[0], 0, 300);
     read_blocks(&mut rig, volumes[0], 0..900);
     read_blocks(&mut rig, volumes[1], 0..500);
     assert_eq!(held(&mut rig), [300, 500]);
@@ -564,12 +603,12 @@ fn nobody_holds_more_than_is_the_most_for_it_however_much_is_free() {
     read_blocks(&mut rig, volumes[0], 600..900);
     assert_eq!((rig.stats(tenants[0]).read_hits - hits, held(&mut rig)), (300, [300, 500]));
     // Less: what is above it leaves, though nobody wants its place. More: it grows.
-    rig.host().set_most(tenants[0], 200);
+    rig.host().set_bounds(tenants[0], 0, 200);
     while rig.trim(64) {}
     assert_eq!(held(&mut rig), [200, 500]);
     read_blocks(&mut rig, volumes[0], 0..300);
     assert_eq!(held(&mut rig), [200, 500]);
-    rig.host().set_most(tenants[0], 250);
+    rig.host().set_bounds(tenants[0], 0, 250);
     read_blocks(&mut rig, volumes[0], 300..600);
     assert_eq!(held(&mut rig), [250, 500]);
     // A quota goes before it, and others get theirs as ever.

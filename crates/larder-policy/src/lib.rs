@@ -12,6 +12,7 @@ pub mod index;
 pub mod replacement;
 pub mod spec;
 pub mod trial;
+pub mod turnover;
 pub mod watermarks;
 pub mod write_policy;
 

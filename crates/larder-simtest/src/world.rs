@@ -320,7 +320,7 @@ impl World {
     /// Change what a tenant may hold where partitions lend, and evict what is above it.
     pub fn set_most(&mut self, tenant: usize, blocks: u32) {
         self.plan.tenants[tenant].most = blocks;
-        self.host.set_most(TenantId(tenant as u16), blocks);
+        self.host.set_bounds(TenantId(tenant as u16), 0, blocks);
         self.trim();
     }
 

@@ -136,7 +136,7 @@ fn those_who_leave_give_up_first_and_those_who_come_get_last() {
 }
 
 #[test]
-fn reactors_are_told_what_tenants_may_hold_at_most_when_that_is_another() {
+fn reactors_are_told_what_tenants_keep_and_may_hold_when_that_is_another() {
     let analyzer = Analyzer::default();
     let handle = analyzer.handle();
     let (tell, told) = channel();
@@ -147,18 +147,22 @@ fn reactors_are_told_what_tenants_may_hold_at_most_when_that_is_another() {
     let mut epochs = epochs(hour);
     epochs.set_tenants(vec![tenant("a"), at_most("b", Some(50))], 0.0).expect("fits");
     let (_, thread) = analyzer.run(epochs, &places, Box::new(Told(tell))).expect("thread");
-    assert_eq!(told.recv(), Ok(Step::Most { tenant: 1, blocks: 50 }));
+    assert_eq!(told.recv(), Ok(Step::Bounds { tenant: 1, least: 0, most: 50 }));
     let most = |tenants: [LoopTenant; 2]| {
         handle.set_tenants(tenants.into(), places.to_vec()).expect("fits");
-        let steps = told.try_iter().filter(|step| matches!(step, Step::Most { .. }));
+        let steps = told.try_iter().filter(|step| matches!(step, Step::Bounds { .. }));
         steps.collect::<Vec<Step>>()
     };
-    let step = |tenant, blocks| Step::Most { tenant, blocks };
+    let step = |tenant, most| Step::Bounds { tenant, least: 0, most };
     assert_eq!(most([tenant("a"), at_most("b", Some(60))]), [step(1, 60)]);
     assert_eq!(most([tenant("a"), at_most("b", Some(60))]), []);
     assert_eq!(most([at_most("b", Some(70)), tenant("a")]), [step(0, 70)]);
     // Whoever comes has what is for it.
     assert_eq!(most([at_most("c", Some(70)), at_most("b", None)]), [step(0, 70), step(1, u32::MAX)]);
+    // Who was promised something keeps what it has.
+    let shared = LoopTenant { goals: Goals { share: Some(1.0), ..Goals::default() }, ..tenant("b") };
+    let keeps = Step::Bounds { tenant: 1, least: u32::MAX, most: u32::MAX };
+    assert_eq!(most([at_most("c", Some(70)), shared]), [keeps]);
     handle.end();
     thread.join().expect("ends");
 }

@@ -519,7 +519,7 @@ impl Actuator for ReactorActuator {
         let Some(reactor) = self.reactors.get(place.reactor) else { return };
         let done = match step {
             Step::Quota { blocks, .. } => reactor.set_quota(place.tenant, blocks),
-            Step::Most { blocks, .. } => reactor.set_most(place.tenant, blocks),
+            Step::Bounds { least, most, .. } => reactor.set_bounds(place.tenant, least, most),
             Step::WritePolicy { policy, .. } => {
                 let policy = engine_policy(policy);
                 if let Some(Err(error)) = self.last_cache.as_ref().map(|last| last.before(policy)) {

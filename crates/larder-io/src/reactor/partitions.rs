@@ -15,8 +15,8 @@ impl<F: Frontend> Reactor<F> {
                 engine.set_quota(tenant, blocks);
                 self.trim_due = true;
             }
-            PartitionCommand::Most { tenant, blocks } if known(tenant) => {
-                engine.set_most(tenant, blocks);
+            PartitionCommand::Bounds { tenant, least, most } if known(tenant) => {
+                engine.set_bounds(tenant, least, most);
                 self.trim_due = true;
             }
             PartitionCommand::WritePolicy { tenant, policy } if known(tenant) => {
@@ -27,7 +27,7 @@ impl<F: Frontend> Reactor<F> {
             }
             PartitionCommand::Mover { tenant, moves } if known(tenant) => engine.set_mover(tenant, moves),
             PartitionCommand::Quota { tenant, .. }
-            | PartitionCommand::Most { tenant, .. }
+            | PartitionCommand::Bounds { tenant, .. }
             | PartitionCommand::Mover { tenant, .. }
             | PartitionCommand::WritePolicy { tenant, .. }
             | PartitionCommand::Caching { tenant, .. } => {

@@ -530,7 +530,7 @@ fn the_loop_is_told_how_partitions_are_used_and_changes_how_they_are_run() {
     (0..64).for_each(|block| _ = rig.read(block * 4096, 4096));
     assert_eq!(uses()[0].read_hits.requests, 128);
     // What is above the most for it leaves, though there is room.
-    rig.handle.set_most(TenantId(0), 0).unwrap();
+    rig.handle.set_bounds(TenantId(0), 0, 0).unwrap();
     rig.handle.set_quota(TenantId(0), 40).unwrap();
     let deadline = Instant::now() + LONG;
     while uses()[0].occupied_blocks != 40 {

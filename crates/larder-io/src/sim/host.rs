@@ -249,8 +249,8 @@ impl SimHost {
     }
 
     /// Change what a tenant may hold where partitions lend.
-    pub fn set_most(&mut self, tenant: TenantId, blocks: u32) {
-        self.engine.set_most(tenant, blocks);
+    pub fn set_bounds(&mut self, tenant: TenantId, least: u32, most: u32) {
+        self.engine.set_bounds(tenant, least, most);
         self.drain();
     }
 

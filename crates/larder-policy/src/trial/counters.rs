@@ -58,6 +58,11 @@ counters! {
 }
 
 impl Counters {
+    /// Blocks that entered, of reads and of writes.
+    pub fn entered(&self) -> u64 {
+        self.fills + self.guest_writes.saturating_sub(self.write_hits)
+    }
+
     /// Blocks written to the SSD.
     pub fn ssd_writes(&self) -> u64 {
         self.fills + self.guest_writes

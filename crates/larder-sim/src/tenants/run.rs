@@ -163,10 +163,11 @@ impl<'a, S: Source> Run<'a, S> {
             control.ends_at(seconds);
         }
         let most = plan.tenants.iter().map(|tenant| tenant.goals.max_blocks.unwrap_or(u32::MAX)).collect();
+        let least = plan.tenants.iter().map(|tenant| tenant.goals.keeps()).collect();
         let store =
             Store::new(profile.layout, profile.population, profile.mode, cache_blocks, count, plan.seed)
                 .with_effective(effective)
-                .with_most(most)
+                .with_bounds(least, most)
                 .like_daemon(plan.recorded.is_some());
         let mut run = Self {
             plan,

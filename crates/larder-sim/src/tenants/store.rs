@@ -38,6 +38,8 @@ pub(super) struct Access<'a> {
     pub(super) closed: bool,
     /// What enters for it is to leave before others, where partitions lend.
     pub(super) leaves_first: bool,
+    /// When it comes.
+    pub(super) now_ns: u64,
 }
 
 /// The cache.
@@ -122,10 +124,10 @@ impl Store {
         self
     }
 
-    /// Where partitions lend no tenant holds more than this, or its quota where that is more.
-    pub(super) fn with_most(mut self, most: Vec<u32>) -> Self {
+    /// Where partitions lend no tenant holds more than the `most`, or its quota where that is more, and none lends what is below the `least` unless it is above its quota.
+    pub(super) fn with_bounds(mut self, least: Vec<u32>, most: Vec<u32>) -> Self {
         if let Laid::Lending(lending) = &mut self.layout {
-            lending.set_most(most);
+            lending.set_bounds(least, most);
         }
         self
     }
@@ -141,7 +143,7 @@ impl Store {
 
     /// A tenant's request accesses its blocks; `owners` tells whose a block is from the upper half of its key.
     pub(super) fn access(&mut self, access: &Access<'_>, owners: &[usize], traffic: &mut Traffic) {
-        let Access { tenant, action, keys, closed, leaves_first } = *access;
+        let Access { tenant, action, keys, closed, leaves_first, now_ns } = *access;
         if self.pins {
             self.pin(tenant, keys);
         }
@@ -173,6 +175,7 @@ impl Store {
                 self.modes[tenant].write
             }
             Laid::Lending(lending) => {
+                lending.set_clock(now_ns);
                 lending.access(tenant, action, &blocks, (closed, leaves_first), traffic);
                 self.modes[tenant].write
             }

@@ -186,7 +186,7 @@ impl World {
         engine.set_stream_bypass(self.plan.lending.then_some(2 * self.plan.block_bytes()));
         for tenant in &self.plan.tenants {
             let id = engine.add_tenant(tenant.quota, tenant.policy);
-            engine.set_most(id, tenant.most);
+            engine.set_bounds(id, 0, tenant.most);
             engine.set_caching(id, tenant.caching);
             engine.set_dirty_limits(id, tenant.dirty);
             engine.set_mover(id, self.plan.lending && (self.plan.seed ^ u64::from(id.0)) & 2 == 0);

@@ -45,7 +45,7 @@ impl<S: Source> Run<'_, S> {
         self.traffic.clear();
         let leaves_first = kind.leaves_first();
         self.count_held(tenant);
-        let access = Access { tenant, action, keys: &self.buffer, closed, leaves_first };
+        let access = Access { tenant, action, keys: &self.buffer, closed, leaves_first, now_ns: self.now };
         self.store.access(&access, &self.owners, &mut self.traffic);
         self.count_held(tenant);
         debug_assert!(self.store.holds_no_more_than_there_is());
