@@ -20,6 +20,7 @@ impl Engine {
     pub fn set_lending(&mut self, lending: bool) {
         if std::mem::replace(&mut self.lending, lending) != lending {
             self.tell_touched();
+            self.forget_used();
             for at in self.partitions.own_ids() {
                 let held = self.partitions[at].occupied();
                 self.partitions[at].set_capacity(held);
@@ -60,22 +61,25 @@ impl Engine {
         }
     }
 
-    /// Before another block enters, and before its policy hears of it: where nothing is free and its partition is below its quota, another gives some up. True if one does.
-    pub(crate) fn borrow_room(&mut self, own: PartitionId) -> bool {
-        let from = match self.can_grow(own) {
-            true => None,
-            false => self.lendable(own).or_else(|| self.unused(own)),
+    /// Before another block enters, and before its policy hears of it: where nothing is free and its partition is below its quota, another gives some up; one that is not may have one of who hits what it holds
+    /// next to never, but for a block that is to leave first. True if the block has not to take the place of another of its own.
+    pub(crate) fn borrow_room(&mut self, own: PartitionId, leaves_first: bool) -> bool {
+        let can_grow = self.can_grow(own);
+        let from = if can_grow { None } else { self.lendable(own) };
+        let lent = match from {
+            Some((from, above)) => {
+                // Where blocks are free but no slot is, those that wait until the journal says that they are free are on their way already.
+                let coming = match (self.free_blocks(), &self.durable) {
+                    (1.., Some(durable)) => u32::try_from(durable.freeing()).unwrap_or(u32::MAX),
+                    _ => 0,
+                };
+                self.lend(from, above.min(BATCH.saturating_sub(coming)));
+                true
+            }
+            None => !can_grow && !leaves_first && self.take_unused(own),
         };
-        if let Some((from, above)) = from {
-            // Where blocks are free but no slot is, those that wait until the journal says that they are free are on their way already.
-            let coming = match (self.free_blocks(), &self.durable) {
-                (1.., Some(durable)) => u32::try_from(durable.freeing()).unwrap_or(u32::MAX),
-                _ => 0,
-            };
-            self.lend(from, above.min(BATCH.saturating_sub(coming)));
-        }
         self.fit_to_free(own);
-        from.is_some()
+        lent
     }
 
     /// A partition can hold what it does and what is free for it.
@@ -155,27 +159,44 @@ impl Engine {
         (self.above_quota(most) > 0).then_some(most)
     }
 
-    /// Who hits what it holds next to never beside a partition that has all of its quota, and how much it lends at once. Asked for once a batch.
-    fn unused(&mut self, own: PartitionId) -> Option<(PartitionId, u32)> {
+    /// A partition that has all of its quota takes a block of who hits what it holds next to never beside it. Somebody is looked for once for each batch of blocks that had no room.
+    fn take_unused(&mut self, own: PartitionId) -> bool {
+        let nothing_free = self.free_blocks() == 0;
         let partition = &mut self.partitions[own];
-        if !partition.is_full() || partition.occupied() >= partition.most() || self.clock_ns == 0 {
-            return None;
+        if !nothing_free || !partition.is_full() || partition.occupied() >= partition.most() {
+            return false;
         }
-        partition.wanted = (partition.wanted + 1).min(BATCH);
-        if partition.wanted < BATCH {
-            return None;
+        partition.wanted += 1;
+        if partition.wanted >= BATCH {
+            partition.wanted = 0;
+            self.partitions[own].loan = self.unused(own).map(|lender| (lender, BATCH));
         }
+        let Some((lender, left)) = self.partitions[own].loan else { return false };
+        // Who has dirty blocks alone, or such as are in use, has none to give for now.
+        let lent = self.partitions[lender].lends_at_most() > 0 && self.lend(lender, 1) > 0;
+        let left = if lent { left - 1 } else { 0 };
+        self.partitions[own].loan = (left > 0).then_some((lender, left));
+        lent
+    }
+
+    /// Who hits what it holds next to never beside a partition: of several the one that does least.
+    fn unused(&mut self, own: PartitionId) -> Option<PartitionId> {
         let ids: Vec<PartitionId> = self.partitions.own_ids().collect();
         ids.iter().for_each(|&at| self.note_used(at));
         let wanted = self.partitions[own].hits_at_least(self.used(own));
         let others = ids.into_iter().filter(|&at| at != own && self.partitions[at].lends_at_most() > 0);
         let others = others.map(|at| (at, self.partitions[at].hits_at_most(self.used(at))));
         let lenders = others.filter(|&(_, turn)| lends(turn, wanted));
-        let Some((lender, _)) = lenders.min_by(|a, b| a.1.hits.total_cmp(&b.1.hits)) else {
-            self.partitions[own].wanted = 0;
-            return None;
-        };
-        Some((lender, self.partitions[lender].lends_at_most()))
+        lenders.min_by(|a, b| a.1.hits.total_cmp(&b.1.hits)).map(|(lender, _)| lender)
+    }
+
+    /// Partitions were not what they are: nothing is known of what was used.
+    pub(crate) fn forget_used(&mut self) {
+        let ids: Vec<PartitionId> = self.partitions.own_ids().collect();
+        for at in ids {
+            let partition = &mut self.partitions[at];
+            (partition.turnover, partition.wanted, partition.loan) = Default::default();
+        }
     }
 
     /// What was used of a tenant's partition until now.
@@ -185,7 +206,7 @@ impl Engine {
             (stats.read_hits, stats.read_hits + stats.write_hits)
         };
         let (read_hits, hits) = at.tenant().map_or((0, 0), hits);
-        Used { ns: self.clock_ns, blocks: self.partitions[at].entered + hits, read_hits }
+        Used { ns: self.clock_ns, blocks: self.partitions[at].entered + hits, hits, read_hits }
     }
 
     pub(crate) fn note_used(&mut self, at: PartitionId) {

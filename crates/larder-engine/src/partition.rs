@@ -239,7 +239,7 @@ impl Engine {
             return None;
         }
         self.tell_touched();
-        let lent = self.is_lending() && self.borrow_room(home);
+        let lent = self.is_lending() && self.borrow_room(home, asked.kind.leaves_first());
         let ghost = self.ghost_at(home, key);
         let (partition, mut nodes, _) = self.parts_of(home);
         partition.replacement.miss(&mut nodes, ghost);

@@ -50,8 +50,10 @@ pub(crate) struct Partition {
     pub turnover: Turnover,
     /// Blocks that entered.
     pub entered: u64,
-    /// Blocks for which it had no room since nobody lent it any, up to a batch.
+    /// Blocks for which it had no room since somebody was looked for who lends it some.
     pub wanted: u32,
+    /// Who lends it a block for each that enters, and how many more.
+    pub loan: Option<(PartitionId, u32)>,
     /// What its policies know of its size: its quota, but where partitions lend.
     pub capacity: u32,
     pub caching: CachingSpec,
@@ -72,6 +74,7 @@ impl Partition {
             turnover: Turnover::default(),
             entered: 0,
             wanted: 0,
+            loan: None,
             capacity: quota,
             caching: CachingSpec::default(),
             replacement: AnyReplacement::new(&PolicySpec::Lru, quota, 0),
@@ -97,7 +100,7 @@ impl Partition {
 
     /// Blocks that it lends, where it hits them seldom.
     pub fn lends_at_most(&self) -> u32 {
-        self.occupied().saturating_sub(self.least)
+        self.occupied().saturating_sub(self.least.min(self.quota))
     }
 
     /// How often what it holds is hit: no less ([`Turnover::hits_at_least`]).

@@ -562,16 +562,16 @@ fn who_has_paused_lends_to_who_hits_what_it_reads_and_gets_it_back() {
     tenants.iter().for_each(|&tenant| rig.set_quota(tenant, 500));
     read_blocks(&mut rig, paused, 0..500);
     // Who hits nothing takes nothing, whoever pauses.
-    read_blocks(&mut rig, busy, 0..3000);
+    read_blocks(&mut rig, busy, 0..8000);
     assert_eq!(held(&mut rig), [500, 500]);
-    twice(&mut rig, 3000..4000);
+    twice(&mut rig, 8000..9000);
     let [lender, borrower] = held(&mut rig);
     assert!(lender < 300 && lender + borrower > 930, "{lender} {borrower}");
     read_blocks(&mut rig, paused, 0..600);
     let [lender, borrower] = held(&mut rig);
     assert!(lender >= 500 && borrower <= 500, "it has its quota again: {lender} {borrower}");
     // What both hit as often stays where it is.
-    for block in 4000..5000 {
+    for block in 9000..10_000 {
         twice(&mut rig, block..block + 1);
         (0..2).for_each(|_| read_blocks(&mut rig, paused, block..block + 1));
     }
@@ -579,11 +579,11 @@ fn who_has_paused_lends_to_who_hits_what_it_reads_and_gets_it_back() {
     assert!(one.min(other) > 430, "{one} {other}");
     // A part that it keeps, however seldom it hits it; no more than is the most for the other.
     rig.host().set_bounds(tenants[0], 400, u32::MAX);
-    twice(&mut rig, 5000..9000);
+    twice(&mut rig, 10_000..14_000);
     assert_eq!(held(&mut rig)[0], 400);
     rig.host().set_bounds(tenants[0], 0, u32::MAX);
     rig.host().set_bounds(tenants[1], 0, 600);
-    twice(&mut rig, 9000..13_000);
+    twice(&mut rig, 14_000..18_000);
     assert_eq!(held(&mut rig), [400, 600]);
 }
 

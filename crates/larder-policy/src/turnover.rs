@@ -40,7 +40,9 @@ pub struct Used {
     pub ns: u64,
     /// Blocks that were hit, and that entered.
     pub blocks: u64,
-    /// Reads of blocks that were hit. A write that misses is no slower where the cache takes it.
+    /// Those of them that were hit.
+    pub hits: u64,
+    /// Those that reads hit. A write that misses is no slower where the cache takes it.
     pub read_hits: u64,
 }
 
@@ -51,11 +53,11 @@ pub struct Turnover {
 }
 
 impl Turnover {
-    /// So much was used until now. Counters or clocks that begin anew tell nothing of what was before.
+    /// So much was used until now. A clock that begins anew tells nothing of what was before.
     pub fn note(&mut self, now: Used) {
         match self.marks.last() {
-            Some(last) if now.ns < last.ns || now.blocks < last.blocks => self.marks.clear(),
-            Some(last) if now.blocks - last.blocks < APART => return,
+            Some(last) if now.ns < last.ns => self.marks.clear(),
+            Some(last) if now.blocks < last.blocks + APART => return,
             _ => {}
         }
         if self.marks.len() == MARKS {
@@ -76,43 +78,35 @@ impl Turnover {
         }
     }
 
-    /// How often the blocks `held` were hit, by what was used until `now`: no less. Where nothing is known it never was.
+    /// How often reads hit the blocks `held`, by what was used until `now`: no more often than that, and no less long. Where nothing is known they never did.
     pub fn hits_at_least(&self, now: Used, held: u32) -> Turn {
-        self.turn(now, held, |_| 0).unwrap_or(Turn { seconds: f64::INFINITY, hits: 0.0 })
+        let Some((before, after, _)) = self.then(now, held) else {
+            return Turn { seconds: f64::INFINITY, hits: 0.0 };
+        };
+        let hits = now.read_hits.saturating_sub(after.read_hits);
+        turn(now, before, hits, held)
     }
 
-    /// The same, no more: of blocks that were there before anything was known nobody knows that they were not hit.
+    /// How often anything hit them: no less often than that, and no longer. Of blocks that were there before anything was known nobody knows that they were not hit.
     pub fn hits_at_most(&self, now: Used, held: u32) -> Turn {
-        self.turn(now, held, |unknown| unknown).unwrap_or(Turn { seconds: 0.0, hits: f64::INFINITY })
+        let Some((before, after, unknown)) = self.then(now, held) else {
+            return Turn { seconds: 0.0, hits: f64::INFINITY };
+        };
+        let hits = now.hits.saturating_sub(before.hits) + unknown;
+        turn(now, after, hits, held)
     }
 
-    fn turn(&self, now: Used, held: u32, of_unknown: impl Fn(u64) -> u64) -> Option<Turn> {
-        let first = self.marks.first().filter(|_| held > 0)?;
-        let held = u64::from(held);
+    /// The moments that are remembered before and after the one since which as many blocks were used as are `held`; and how many of these were used before the first, if that is not known.
+    fn then(&self, now: Used, held: u32) -> Option<(Used, Used, u64)> {
+        let (first, held) = (self.marks.first().filter(|_| held > 0)?, u64::from(held));
         let known = now.blocks.saturating_sub(first.blocks);
-        let then = match known >= held {
-            true => self.at(now.blocks - held, now),
-            false => *first,
-        };
-        let hits = now.read_hits.saturating_sub(then.read_hits) + of_unknown(held.saturating_sub(known));
-        let seconds = now.ns.saturating_sub(then.ns).max(1) as f64 * 1e-9;
-        Some(Turn { seconds, hits: hits as f64 / held as f64 / seconds })
-    }
-
-    /// The moment by which so many blocks had been used: between two that are remembered they are taken to be used evenly.
-    fn at(&self, blocks: u64, now: Used) -> Used {
-        let after = self.marks.partition_point(|mark| mark.blocks <= blocks);
-        let (Some(before), after) = (self.marks[..after].last(), self.marks.get(after).unwrap_or(&now))
-        else {
-            return now;
-        };
-        let part = (blocks - before.blocks) as f64 / (after.blocks - before.blocks).max(1) as f64;
-        let between = |from: u64, to: u64| from + (to.saturating_sub(from) as f64 * part) as u64;
-        Used {
-            ns: between(before.ns, after.ns),
-            blocks,
-            read_hits: between(before.read_hits, after.read_hits),
+        if known < held {
+            return Some((*first, *first, held - known));
         }
+        let then = now.blocks - held;
+        let before = self.marks.partition_point(|mark| mark.blocks <= then).saturating_sub(1);
+        let after = self.marks.partition_point(|mark| mark.blocks < then);
+        Some((self.marks[before], self.marks.get(after).copied().unwrap_or(now), 0))
     }
 
     /// Bytes of memory held.
@@ -121,20 +115,32 @@ impl Turnover {
     }
 }
 
+/// So many hits of the blocks `held` since `then`.
+fn turn(now: Used, then: Used, hits: u64, held: u32) -> Turn {
+    let seconds = now.ns.saturating_sub(then.ns).max(1) as f64 * 1e-9;
+    Turn { seconds, hits: hits as f64 / f64::from(held) / seconds }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn used(seconds: u64, blocks: u64, read_hits: u64) -> Used {
-        Used { ns: seconds * SECOND, blocks, read_hits }
+    fn used(seconds: u64, blocks: u64, hits: u64) -> Used {
+        Used { ns: seconds * SECOND, blocks, hits, read_hits: hits }
     }
 
-    fn near(found: Turn, wanted: Turn) {
-        let part = |found: f64, wanted: f64| (found / wanted - 1.0).abs();
-        let far = part(found.seconds, wanted.seconds).max(part(found.hits, wanted.hits));
-        assert!(far < 0.05, "{found:?}, not {wanted:?}");
+    /// What is found is such bounds of the truth, and not far from it.
+    fn bound(turnover: &Turnover, now: Used, held: u32, truth: Turn) -> (Turn, Turn) {
+        let (least, most) = (turnover.hits_at_least(now, held), turnover.hits_at_most(now, held));
+        assert!(
+            least.hits <= truth.hits * 1.001 && truth.hits <= most.hits * 1.001,
+            "{least:?} {truth:?} {most:?}"
+        );
+        assert!(least.seconds >= truth.seconds * 0.999 && truth.seconds >= most.seconds * 0.999);
+        assert!(most.hits < 2.0 * least.hits, "{least:?} {most:?}");
+        (least, most)
     }
 
     #[test]
@@ -144,15 +150,11 @@ mod tests {
         (0..=100).for_each(|second| turnover.note(used(second, second * 1000, second * 500)));
         let now = used(100, 100_000, 50_000);
         // Ten thousand blocks are turned over in ten seconds: of each two one hits in that time.
-        let burst = turnover.hits_at_least(now, 10_000);
-        near(burst, Turn { seconds: 10.0, hits: 0.05 });
-        near(turnover.hits_at_most(now, 10_000), burst);
-        near(turnover.hits_at_least(now, 100_000), Turn { seconds: 100.0, hits: 0.005 });
+        let (burst, _) = bound(&turnover, now, 10_000, Turn { seconds: 10.0, hits: 0.05 });
+        bound(&turnover, now, 90_000, Turn { seconds: 90.0, hits: 0.5 / 90.0 });
         // A pause of a quarter of an hour, in which a block a second is hit: 900 of these, and half of 9,100 from before.
         let later = used(1000, 100_900, 50_900);
-        let paused = turnover.hits_at_most(later, 10_000);
-        near(paused, Turn { seconds: 909.0, hits: 0.545 / 909.0 });
-        near(turnover.hits_at_most(later, 900), Turn { seconds: 900.0, hits: 1.0 / 900.0 });
+        let (_, paused) = bound(&turnover, later, 10_000, Turn { seconds: 909.1, hits: 0.545 / 909.1 });
         assert!(lends(paused, burst) && !lends(burst, burst) && !lends(burst, paused));
         // Not to one who hits as seldom, nor one that has just come to one whose blocks have been there for longer.
         assert!(!lends(paused, Turn { hits: paused.hits * LESS * 0.9, ..burst }));
@@ -169,8 +171,8 @@ mod tests {
         // Of a thousand that were kept over a restart ten were used since.
         turnover.note(now);
         let now = used(200, 10, 10);
-        near(turnover.hits_at_least(now, 1000), Turn { seconds: 100.0, hits: 10.0 / 1000.0 / 100.0 });
-        near(turnover.hits_at_most(now, 1000), Turn { seconds: 100.0, hits: 1.0 / 100.0 });
+        assert_eq!(turnover.hits_at_least(now, 1000), Turn { seconds: 100.0, hits: 10.0 / 1000.0 / 100.0 });
+        assert_eq!(turnover.hits_at_most(now, 1000), Turn { seconds: 100.0, hits: 1000.0 / 1000.0 / 100.0 });
         // Nothing is held: it has no place to tell of.
         assert_eq!(turnover.hits_at_least(now, 0).hits, 0.0);
     }
@@ -183,19 +185,38 @@ mod tests {
         }
         assert_eq!(turnover.marks.len(), MARKS);
         let now = used(1_000_000, 100_000_000, 25_000_000);
-        for held in [200, 5_000, 100_000, 4_000_000, 90_000_000] {
+        for held in [1_000, 5_000, 100_000, 4_000_000, 90_000_000] {
             let seconds = f64::from(held) / 100.0;
-            near(turnover.hits_at_least(now, held), Turn { seconds, hits: 0.25 / seconds });
+            bound(&turnover, now, held, Turn { seconds, hits: 0.25 / seconds });
         }
     }
 
     #[test]
-    fn what_begins_anew_is_not_what_was() {
+    fn between_two_moments_nobody_knows_when_blocks_were_used() {
+        let mut turnover = Turnover::default();
+        turnover.note(used(0, 0, 0));
+        turnover.note(used(100, 1000, 0));
+        // A pause of nine hours, and then all of it is hit at once.
+        turnover.note(used(32_500, 2000, 1000));
+        let now = used(32_500, 2000, 1000);
+        let (least, most) = (turnover.hits_at_least(now, 900), turnover.hits_at_most(now, 900));
+        assert!(most.seconds < 1.0 && most.hits > 1.0, "it may have been now: {most:?}");
+        assert!(least.seconds > 32_399.0 && least.hits == 0.0, "or just after the second: {least:?}");
+        // Writes that hit count for who lends alone.
+        turnover.note(Used { ns: 32_600 * SECOND, blocks: 3000, hits: 2000, read_hits: 1000 });
+        let now = Used { ns: 32_700 * SECOND, blocks: 4000, hits: 3000, read_hits: 1000 };
+        assert_eq!(turnover.hits_at_least(now, 1000).hits, 0.0);
+        assert_eq!(turnover.hits_at_most(now, 1000), Turn { seconds: 100.0, hits: 1000.0 / 1000.0 / 100.0 });
+    }
+
+    #[test]
+    fn a_clock_that_begins_anew_tells_nothing_of_what_was() {
         let mut turnover = Turnover::default();
         (0..=100).for_each(|second| turnover.note(used(second, second * 1000, 0)));
-        turnover.note(used(200, 10, 10));
-        assert_eq!(turnover.marks, [used(200, 10, 10)]);
-        turnover.note(used(100, 500, 10));
-        assert_eq!(turnover.marks, [used(100, 500, 10)]);
+        // A hit that was none after all is taken back.
+        turnover.note(used(101, 99_999, 0));
+        assert_eq!(turnover.marks.last(), Some(&used(100, 100_000, 0)));
+        turnover.note(used(50, 100_500, 10));
+        assert_eq!(turnover.marks, [used(50, 100_500, 10)]);
     }
 }

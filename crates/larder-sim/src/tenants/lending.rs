@@ -3,6 +3,8 @@
 //! A tenant grows as long as there are free blocks, whatever its quota. When there are none, one that is below its quota takes blocks from the one that is
 //! most above its own. One that is not takes from who hits what it holds next to never beside it (`larder_policy::turnover`), as one that has paused. All others make do with what they have. No tenant ever holds more than its maximum, free blocks or not. So nothing leaves the cache because of a decision alone, but only when somebody wants its place.
 
+use std::ops::Range;
+
 use larder_alloc::Mode;
 use larder_policy::trial::{Action, Blocks};
 use larder_policy::turnover::{Turnover, Used, lends};
@@ -28,8 +30,10 @@ pub(super) struct Lending {
     turnovers: Vec<Turnover>,
     /// Blocks that entered.
     entered: Vec<u64>,
-    /// Blocks for which each had no room since nobody lent it any, up to a batch.
+    /// Blocks for which each had no room since somebody was looked for who lends it some.
     wanted: Vec<u32>,
+    /// Who lends each a block for one that enters, and how many more.
+    loans: Vec<Option<(usize, u32)>>,
     now_ns: u64,
     cache_blocks: u32,
     held: u32,
@@ -47,6 +51,7 @@ impl Lending {
             turnovers: vec![Turnover::default(); tenants],
             entered: vec![0; tenants],
             wanted: vec![0; tenants],
+            loans: vec![None; tenants],
             now_ns: 0,
             cache_blocks,
             held: 0,
@@ -82,12 +87,11 @@ impl Lending {
         self.parts[tenant].set_closed(closed);
         self.parts[tenant].set_leaves_first(leaves_first);
         for first in (0..count).step_by(step) {
+            let missing = self.missing(tenant, action, blocks, first..first + step);
             // A block that is there, or passes by, needs no room.
-            if !self.by_block
-                || self.parts[tenant].may_enter(action, blocks.keys[first], blocks.hashes[first])
-            {
+            if !self.by_block || missing > 0 {
                 // No request has more blocks than 32 bits count.
-                self.make_room(tenant, step as u32, leaves_first, traffic);
+                self.make_room(tenant, step as u32, missing, leaves_first, traffic);
             }
             let part = &mut self.parts[tenant];
             let before = part.resident_blocks();
@@ -100,17 +104,31 @@ impl Lending {
         self.parts[tenant].end_request(action);
     }
 
-    /// Before so many blocks of a request: what the tenant may hold. For those that are to leave first nobody gives any back.
-    fn make_room(&mut self, tenant: usize, needed: u32, leaves_first: bool, traffic: &mut Traffic) {
+    /// Blocks that would enter. None where whoever wants room for them has nobody to take it from.
+    fn missing(&self, tenant: usize, action: Action, blocks: &Blocks<'_>, range: Range<usize>) -> u32 {
+        if !self.by_block && (self.parts.len() == 1 || self.free() as usize >= range.len()) {
+            return 0;
+        }
+        let enters = |at: &usize| self.parts[tenant].may_enter(action, blocks.keys[*at], blocks.hashes[*at]);
+        range.filter(enters).count() as u32
+    }
+
+    /// Before so many blocks of a request, of which some are missing: what the tenant may hold. For those that are to leave first nobody gives any back.
+    fn make_room(
+        &mut self,
+        tenant: usize,
+        needed: u32,
+        missing: u32,
+        leaves_first: bool,
+        traffic: &mut Traffic,
+    ) {
         let resident = self.parts[tenant].resident_blocks();
         let wanted = resident.saturating_add(needed).min(self.quotas[tenant]);
         let lacks = |it: &Self| !leaves_first && it.free() < wanted.saturating_sub(resident);
         while lacks(self) && self.take_back(tenant, traffic) {}
         let most = self.most[tenant].max(self.quotas[tenant]);
-        let fits = resident.saturating_add(needed) <= most;
-        if fits && !leaves_first && resident >= self.quotas[tenant] && self.free() < needed {
-            self.wanted[tenant] = self.wanted[tenant].saturating_add(needed).min(BATCH);
-            while self.free() < needed && self.take_unused(tenant, traffic) {}
+        if !leaves_first && resident >= self.quotas[tenant] && resident < most && self.free() < missing {
+            self.take_unused(tenant, missing.min(most - resident), traffic);
         }
         let free = self.free().min(most.saturating_sub(resident));
         let capacity = self.parts[tenant].cache().capacity();
@@ -135,30 +153,39 @@ impl Lending {
         blocks > 0
     }
 
-    /// Who hits what it holds next to never beside this tenant gives blocks up; false if nobody does. Asked for once a batch.
-    fn take_unused(&mut self, tenant: usize, traffic: &mut Traffic) -> bool {
-        if self.wanted[tenant] < BATCH {
-            return false;
+    /// Who hits what it holds next to never beside this tenant gives a block up for each that is missing. Somebody is looked for once for each batch of them.
+    fn take_unused(&mut self, tenant: usize, missing: u32, traffic: &mut Traffic) {
+        self.wanted[tenant] = self.wanted[tenant].saturating_add(missing);
+        if self.wanted[tenant] >= BATCH {
+            self.wanted[tenant] = 0;
+            self.loans[tenant] = self.unused(tenant).map(|lender| (lender, BATCH));
         }
+        let Some((lender, left)) = self.loans[tenant] else { return };
+        let held = self.parts[lender].resident_blocks();
+        let takes = missing.saturating_sub(self.free()).min(left).min(self.lends_at_most(lender));
+        self.set_capacity(lender, held - takes, traffic);
+        let left = if takes > 0 { left - takes } else { 0 };
+        self.loans[tenant] = (left > 0).then_some((lender, left));
+    }
+
+    fn unused(&mut self, tenant: usize) -> Option<usize> {
         (0..self.parts.len()).for_each(|at| self.note_used(at));
         let held = |at: usize| self.parts[at].resident_blocks();
         let own = self.turnovers[tenant].hits_at_least(self.used(tenant), held(tenant));
-        let others = (0..self.parts.len()).filter(|&at| at != tenant && held(at) > self.least[at]);
+        let others = (0..self.parts.len()).filter(|&at| at != tenant && self.lends_at_most(at) > 0);
         let others = others.map(|at| (at, self.turnovers[at].hits_at_most(self.used(at), held(at))));
         let lenders = others.filter(|&(_, turn)| lends(turn, own));
-        let Some((lender, _)) = lenders.min_by(|a, b| a.1.hits.total_cmp(&b.1.hits)) else {
-            self.wanted[tenant] = 0;
-            return false;
-        };
-        let left = held(lender).saturating_sub(BATCH).max(self.least[lender]);
-        self.set_capacity(lender, left, traffic);
-        true
+        lenders.min_by(|a, b| a.1.hits.total_cmp(&b.1.hits)).map(|(lender, _)| lender)
+    }
+
+    fn lends_at_most(&self, at: usize) -> u32 {
+        self.parts[at].resident_blocks().saturating_sub(self.least[at].min(self.quotas[at]))
     }
 
     fn used(&self, at: usize) -> Used {
         let counters = self.parts[at].counters();
         let hits = counters.read_hits + counters.write_hits;
-        Used { ns: self.now_ns, blocks: self.entered[at] + hits, read_hits: counters.read_hits }
+        Used { ns: self.now_ns, blocks: self.entered[at] + hits, hits, read_hits: counters.read_hits }
     }
 
     fn note_used(&mut self, at: usize) {
@@ -227,7 +254,7 @@ mod tests {
         }
 
         /// Each block so many times in turn, a millisecond each.
-        fn read(&mut self, tenant: usize, blocks: std::ops::Range<u64>, times: usize) {
+        fn read(&mut self, tenant: usize, blocks: Range<u64>, times: usize) {
             for key in blocks.flat_map(|block| std::iter::repeat_n((tenant as u64) << 32 | block, times)) {
                 self.now_ns += 1_000_000;
                 self.lending.set_clock(self.now_ns);
