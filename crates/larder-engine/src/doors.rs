@@ -6,7 +6,6 @@
 
 use std::num::NonZeroU64;
 
-use crate::partitions::PartitionId;
 use crate::{Engine, Request, RequestKind, TenantId, VolumeId};
 use larder_policy::doors::{Doors, KINDS, Kind, Terms};
 
@@ -86,7 +85,6 @@ impl Engine {
         if let Some(offered) = &mut self.offered {
             offered.doors.open(tenant.0.into(), terms);
         }
-        self.note_used(PartitionId::of(tenant));
     }
 
     /// It is so late, in nanoseconds since any moment: doors know by that how long writes wait, and partitions that lend how long nobody asked for what they hold. Who does not tell has such as do not.

@@ -1,26 +1,31 @@
 //! Partitions that lend each other what they do not use.
 //!
 //! While they lend, a tenant grows as long as there are free blocks, whatever its quota. When there are none, one that is below its quota takes blocks from the one that is
-//! most above its own. One that is not takes from who hits what it holds next to never beside it ([`larder_policy::turnover`]), as one that has paused. All others make do with what they have. No tenant ever holds more than is the most for it ([`Engine::set_bounds`]), free blocks or not. That goes for newer data of a dirty block, too, which takes a slot of its own.
+//! most above its own. One that is not takes from whose blocks lie idle ([`larder_policy::residents`]), as those of one that has paused do. All others make do with what they have. No tenant ever holds more than is the most for it ([`Engine::set_bounds`]), free blocks or not. That goes for newer data of a dirty block, too, which takes a slot of its own.
 //! So nothing leaves the cache because of a decision alone, but only when somebody wants its place.
 //! Where tenants share a partition, none of this is so. An engine that lends takes the whole free pool: no other may depend on it.
 
 use crate::partitions::PartitionId;
+use crate::store::EntryId;
 use crate::{Engine, Sharing, TenantId};
-use larder_policy::turnover::{Used, lends};
-
-/// Blocks that change hands together.
-const BATCH: u32 = 64;
+use larder_policy::borrows::{BATCH, Borrows};
+use larder_policy::residents::{Residents, lends};
 
 /// Free blocks that policies of one tenant are told of at most, before they are told again.
 const AHEAD: u32 = 1024;
+
+/// Lenders that are asked for a block, if those before had none to give.
+const ASKED: usize = 4;
+
+/// For so long nobody is asked for blocks who had none to give.
+const BARRED_NS: u64 = 100_000_000;
 
 impl Engine {
     /// Whether partitions lend each other what they do not use. Where they no longer do, what is above a quota leaves in [`Engine::trim`].
     pub fn set_lending(&mut self, lending: bool) {
         if std::mem::replace(&mut self.lending, lending) != lending {
             self.tell_touched();
-            self.forget_used();
+            self.forget_idle();
             for at in self.partitions.own_ids() {
                 let held = self.partitions[at].occupied();
                 self.partitions[at].set_capacity(held);
@@ -61,8 +66,8 @@ impl Engine {
         }
     }
 
-    /// Before another block enters, and before its policy hears of it: where nothing is free and its partition is below its quota, another gives some up; one that is not may have one of who hits what it holds
-    /// next to never, but for a block that is to leave first. True if the block has not to take the place of another of its own.
+    /// Before another block enters, and before its policy hears of it: where nothing is free and its partition is below its quota, another gives some up; one that is not may have one
+    /// of whose blocks lie idle, but for a block that is to leave first. True if the block has not to take the place of another of its own.
     pub(crate) fn borrow_room(&mut self, own: PartitionId, leaves_first: bool) -> bool {
         let can_grow = self.can_grow(own);
         let from = if can_grow { None } else { self.lendable(own) };
@@ -73,8 +78,7 @@ impl Engine {
                     (1.., Some(durable)) => u32::try_from(durable.freeing()).unwrap_or(u32::MAX),
                     _ => 0,
                 };
-                self.lend(from, above.min(BATCH.saturating_sub(coming)));
-                true
+                self.lend(from, above.min(BATCH.saturating_sub(coming))) > 0 || coming > 0
             }
             None => !can_grow && !leaves_first && self.take_unused(own),
         };
@@ -126,20 +130,24 @@ impl Engine {
         self.free_slots.pop()
     }
 
-    /// A partition gives so many blocks up for others: how many it did.
+    /// A partition gives so many blocks up for others: how many it did. One whose next blocks are dirty, or in use, has none to give for now.
     pub(crate) fn lend(&mut self, from: PartitionId, blocks: u32) -> u32 {
         let held = self.partitions[from].occupied();
         if blocks > 0 {
             self.partitions[from].set_capacity(held.saturating_sub(blocks));
         }
-        (0..blocks).take_while(|_| self.evict_one(from)).count() as u32
+        let lent = (0..blocks).take_while(|_| self.evict_one(from)).count() as u32;
+        if blocks > 0 && lent == 0 {
+            self.partitions[from].barred_ns = self.clock_ns + BARRED_NS;
+        }
+        lent
     }
 
     /// A block leaves the cache so that a tenant can have its slot: one of its own, but where partitions lend and it is below its quota.
     pub(crate) fn give_one(&mut self, own: PartitionId) -> bool {
         match self.lendable(own) {
-            Some((from, _)) => self.lend(from, 1) > 0,
-            None => self.evict_for(own),
+            Some((from, _)) if self.lend(from, 1) > 0 => true,
+            _ => self.evict_for(own),
         }
     }
 
@@ -154,64 +162,77 @@ impl Engine {
         if self.partitions[own].is_full() {
             return None;
         }
-        let others = self.partitions.own_ids().filter(|&at| at != own);
+        let asked = |&at: &PartitionId| at != own && self.partitions[at].barred_ns <= self.clock_ns;
+        let others = self.partitions.own_ids().filter(asked);
         let most = others.max_by_key(|&at| self.above_quota(at))?;
         (self.above_quota(most) > 0).then_some(most)
     }
 
-    /// A partition that has all of its quota takes a block of who hits what it holds next to never beside it. Somebody is looked for once for each batch of blocks that had no room.
+    /// A partition that has all of its quota takes a block of whose own lie idle. Somebody is looked for once for each batch of blocks that had no room.
     fn take_unused(&mut self, own: PartitionId) -> bool {
         let nothing_free = self.free_blocks() == 0;
         let partition = &mut self.partitions[own];
         if !nothing_free || !partition.is_full() || partition.occupied() >= partition.most() {
             return false;
         }
-        partition.wanted += 1;
-        if partition.wanted >= BATCH {
-            partition.wanted = 0;
-            self.partitions[own].loan = self.unused(own).map(|lender| (lender, BATCH));
+        let looks = partition.borrows.wants_one();
+        if looks {
+            let mut found = None;
+            for _ in 0..ASKED {
+                let Some(from) = self.idlest(own) else { break };
+                if self.lend(from, 1) > 0 {
+                    found = Some((from, self.partitions[from].residents.used()));
+                    break;
+                }
+                // It is not found again for a while.
+            }
+            self.partitions[own].borrows.found(found);
         }
-        let Some((lender, left)) = self.partitions[own].loan else { return false };
-        // Who has dirty blocks alone, or such as are in use, has none to give for now.
-        let lent = self.partitions[lender].lends_at_most() > 0 && self.lend(lender, 1) > 0;
-        let left = if lent { left - 1 } else { 0 };
-        self.partitions[own].loan = (left > 0).then_some((lender, left));
+        let mut borrows = self.partitions[own].borrows;
+        let from = borrows.lender(|from| self.partitions[from].residents.used());
+        let lends = |it: &mut Self, from: PartitionId| {
+            it.partitions[from].lends_at_most() > 0 && it.lend(from, 1) > 0
+        };
+        let lent = from.is_some_and(|from| looks || lends(self, from));
+        if from.is_some() {
+            borrows.lent(lent);
+        }
+        self.partitions[own].borrows = borrows;
         lent
     }
 
-    /// Who hits what it holds next to never beside a partition: of several the one that does least.
-    fn unused(&mut self, own: PartitionId) -> Option<PartitionId> {
-        let ids: Vec<PartitionId> = self.partitions.own_ids().collect();
-        ids.iter().for_each(|&at| self.note_used(at));
-        let wanted = self.partitions[own].hits_at_least(self.used(own));
-        let others = ids.into_iter().filter(|&at| at != own && self.partitions[at].lends_at_most() > 0);
-        let others = others.map(|at| (at, self.partitions[at].hits_at_most(self.used(at))));
-        let lenders = others.filter(|&(_, turn)| lends(turn, wanted));
-        lenders.min_by(|a, b| a.1.hits.total_cmp(&b.1.hits)).map(|(lender, _)| lender)
+    /// Who holds what has been idle for the longest time, if it is worth more to this partition.
+    fn idlest(&mut self, own: PartitionId) -> Option<PartitionId> {
+        let now_ns = self.clock_ns;
+        let turn = self.partitions[own].residents.turn(self.partitions[own].occupied(), now_ns);
+        let mut found: Option<(PartitionId, f64)> = None;
+        for at in self.partitions.own_ids().filter(|&at| at != own) {
+            let partition = &mut self.partitions[at];
+            if partition.lends_at_most() > 0 && partition.barred_ns <= now_ns {
+                let idle = partition.residents.idle_seconds(partition.occupied(), now_ns);
+                if lends(idle, turn) && found.is_none_or(|(_, most)| idle > most) {
+                    found = Some((at, idle));
+                }
+            }
+        }
+        found.map(|(at, _)| at)
     }
 
-    /// Partitions were not what they are: nothing is known of what was used.
-    pub(crate) fn forget_used(&mut self) {
-        let ids: Vec<PartitionId> = self.partitions.own_ids().collect();
-        for at in ids {
+    /// Partitions were not what they are: nothing is known of what is idle.
+    pub(crate) fn forget_idle(&mut self) {
+        for at in self.partitions.own_ids() {
             let partition = &mut self.partitions[at];
-            (partition.turnover, partition.wanted, partition.loan) = Default::default();
+            partition.residents = Residents::new(self.clock_ns);
+            partition.borrows = Borrows::default();
         }
     }
 
-    /// What was used of a tenant's partition until now.
-    fn used(&self, at: PartitionId) -> Used {
-        let hits = |tenant: usize| {
-            let stats = &self.tenants[tenant].stats;
-            (stats.read_hits, stats.read_hits + stats.write_hits)
-        };
-        let (read_hits, hits) = at.tenant().map_or((0, 0), hits);
-        Used { ns: self.clock_ns, blocks: self.partitions[at].entered + hits, hits, read_hits }
-    }
-
-    pub(crate) fn note_used(&mut self, at: PartitionId) {
-        let used = self.used(at);
-        self.partitions[at].turnover.note(used);
+    /// A block has entered.
+    pub(crate) fn note_resident(&mut self, at: PartitionId, entry: EntryId, leaves_first: bool) {
+        if self.lending && !leaves_first {
+            let partition = &mut self.partitions[at];
+            partition.residents.entered(entry.into(), partition.occupied(), self.clock_ns);
+        }
     }
 
     fn above_quota(&self, at: PartitionId) -> u32 {

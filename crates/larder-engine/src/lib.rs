@@ -458,7 +458,6 @@ impl Engine {
     pub fn set_quota(&mut self, tenant: TenantId, blocks: u32) {
         self.tell_touched();
         let own = PartitionId::of(tenant);
-        self.note_used(own);
         self.partitions[own].quota = blocks;
         self.fit_capacity(own);
         self.sum_quotas();

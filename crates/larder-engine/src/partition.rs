@@ -127,7 +127,7 @@ impl Engine {
     pub fn memory_bytes(&self) -> usize {
         let policies = |partition: &Partition| {
             let policies = partition.replacement.memory_bytes() + partition.admission.memory_bytes();
-            policies + partition.turnover.memory_bytes()
+            policies + partition.residents.memory_bytes()
         };
         let policies: usize = self.partitions.iter().map(policies).sum();
         let slots = self.free_slots.capacity() * size_of::<u32>();
@@ -177,12 +177,15 @@ impl Engine {
         self.parts_of(self.partition_of(entry))
     }
 
-    /// A cached block was used.
+    /// A cached block was used: a request `reads` it, or writes it.
     #[inline]
-    pub(crate) fn touch(&mut self, volume: VolumeId, entry: EntryId) {
+    pub(crate) fn touch(&mut self, volume: VolumeId, entry: EntryId, reads: bool) {
         let tenant = self.volume(volume).tenant;
         let home = self.home(tenant.0 as usize);
         self.partitions[home].admission.hit();
+        if self.lending {
+            self.partitions[home].residents.hit(entry.into(), reads, self.clock_ns);
+        }
         self.note_hit(tenant, entry);
         self.touched.push((PartitionId::of(tenant), entry));
         if self.touched.len() >= TOUCHED_MAX {
@@ -314,12 +317,12 @@ impl Engine {
         let tenant = self.tenant_of(key.volume);
         self.count_held(tenant);
         let (partition, mut nodes, _) = self.parts_of(home);
-        partition.entered += u64::from(!asked.kind.leaves_first());
         match asked.kind.leaves_first() {
             true => partition.replacement.insert_to_leave_first(&mut nodes, entry, ghost.is_some()),
             false => partition.replacement.insert(&mut nodes, entry, ghost.is_some()),
         }
         self.forget(home, FORGET);
+        self.note_resident(home, entry, asked.kind.leaves_first());
         entry
     }
 
@@ -352,6 +355,9 @@ impl Engine {
     /// A tenant holds a slot less: that of this entry.
     fn count_left(&mut self, tenant: usize, entry: EntryId) {
         self.note_gone(tenant, entry);
+        if self.lending {
+            self.partitions[PartitionId::of(TenantId(tenant as u16))].residents.left(entry.into());
+        }
         self.tenants[tenant].held -= 1;
         self.held_blocks -= 1;
     }
@@ -532,6 +538,9 @@ impl Engine {
             }
         }
         self.note_moved(entry, slot);
+        if self.lending {
+            self.partitions[at].residents.moved(entry.into(), slot.into(), self.clock_ns);
+        }
         self.sweep_again_from(slot);
     }
 

@@ -5,8 +5,9 @@ use crate::store::Store;
 use crate::{CachingSpec, TenantId};
 use larder_policy::admission::{Admission, AnyAdmission};
 use larder_policy::any::AnyReplacement;
+use larder_policy::borrows::Borrows;
+use larder_policy::residents::Residents;
 use larder_policy::spec::{AdmissionSpec, PolicySpec};
-use larder_policy::turnover::{Turn, Turnover, Used};
 use larder_policy::{List, Replacement};
 use std::ops::{Index, IndexMut};
 
@@ -27,11 +28,6 @@ impl PartitionId {
         Self(u32::from(tenant.0) + 1)
     }
 
-    /// Whose it is; none of the common one.
-    pub fn tenant(self) -> Option<usize> {
-        (self.0 as usize).checked_sub(1)
-    }
-
     /// For policies that draw lots: a tenant's number.
     pub fn seed(self) -> u64 {
         u64::from(self.0.wrapping_sub(1))
@@ -46,14 +42,12 @@ pub(crate) struct Partition {
     pub most: u32,
     /// It lends nothing of these, if it has them, however seldom it hits them.
     pub least: u32,
-    /// What it used, and when.
-    pub turnover: Turnover,
-    /// Blocks that entered.
-    pub entered: u64,
-    /// Blocks for which it had no room since somebody was looked for who lends it some.
-    pub wanted: u32,
-    /// Who lends it a block for each that enters, and how many more.
-    pub loan: Option<(PartitionId, u32)>,
+    /// How long what it holds is idle.
+    pub residents: Residents,
+    /// Whom it borrows from.
+    pub borrows: Borrows<PartitionId>,
+    /// Until then it has no block to give.
+    pub barred_ns: u64,
     /// What its policies know of its size: its quota, but where partitions lend.
     pub capacity: u32,
     pub caching: CachingSpec,
@@ -71,10 +65,9 @@ impl Partition {
             quota,
             most: u32::MAX,
             least: 0,
-            turnover: Turnover::default(),
-            entered: 0,
-            wanted: 0,
-            loan: None,
+            residents: Residents::default(),
+            borrows: Borrows::default(),
+            barred_ns: 0,
             capacity: quota,
             caching: CachingSpec::default(),
             replacement: AnyReplacement::new(&PolicySpec::Lru, quota, 0),
@@ -101,16 +94,6 @@ impl Partition {
     /// Blocks that it lends, where it hits them seldom.
     pub fn lends_at_most(&self) -> u32 {
         self.occupied().saturating_sub(self.least.min(self.quota))
-    }
-
-    /// How often what it holds is hit: no less ([`Turnover::hits_at_least`]).
-    pub fn hits_at_least(&self, now: Used) -> Turn {
-        self.turnover.hits_at_least(now, self.occupied())
-    }
-
-    /// The same, no more ([`Turnover::hits_at_most`]).
-    pub fn hits_at_most(&self, now: Used) -> Turn {
-        self.turnover.hits_at_most(now, self.occupied())
     }
 
     /// What policies know of its size is this many blocks. Admission heeds its quota as well: a partition that will grow would else let so little in that it stays small.

@@ -100,7 +100,7 @@ impl Engine {
     fn look_up(&mut self, part_id: u32, part: &Part, key: BlockKey) -> Class {
         match self.find_live(key, Owner::Part(part_id)) {
             Ok(Some(entry)) => {
-                self.touch(key.volume, entry);
+                self.touch(key.volume, entry, true);
                 match self.store.state(entry) {
                     State::Valid => Class::Hit(self.store.slot(entry)),
                     State::Dirty => Class::Dirty(self.store.slot(entry)),

@@ -59,7 +59,7 @@ impl Engine {
         if before == sharing {
             return;
         }
-        self.forget_used();
+        self.forget_idle();
         let (blocks, caching) = sharing.common();
         let is_other = std::mem::discriminant(&before) != std::mem::discriminant(&sharing);
         if is_other && before != Sharing::Off {

@@ -130,7 +130,7 @@ impl Engine {
                         .charge_update(self.tenant_of(key.volume), self.write_bytes(whole, end - start)) =>
             {
                 assert_eq!(self.store.state(entry), State::Valid, "an exclusive lock keeps fills out");
-                self.touch(key.volume, entry);
+                self.touch(key.volume, entry, false);
                 Some(entry)
             }
             // The device cannot write so small a piece of the slot, or the slot may not be written, or the device.

@@ -85,7 +85,7 @@ impl Engine {
                 if !is_dirty && (past || self.is_too_dirty(key.volume)) {
                     return None;
                 }
-                self.touch(key.volume, entry);
+                self.touch(key.volume, entry, false);
                 if !whole && !is_dirty && !self.has_stage() {
                     return None;
                 }

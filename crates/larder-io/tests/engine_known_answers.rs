@@ -552,26 +552,24 @@ fn partitions_lend_what_they_do_not_use_and_get_it_back() {
 fn who_has_paused_lends_to_who_hits_what_it_reads_and_gets_it_back() {
     let mut rig = Rig::new(host_config(1000));
     let tenants = [(); 2].map(|()| rig.add_tenant(500, WritePolicy::WriteThrough));
-    let [paused, busy] = tenants.map(|tenant| rig.add_volume(tenant, 20_000 * BLOCK, FaultModel::default()));
+    let [paused, busy] = tenants.map(|tenant| rig.add_volume(tenant, 50_000 * BLOCK, FaultModel::default()));
     let held = |rig: &mut Rig| tenants.map(|tenant| rig.host().engine().occupied(tenant));
     let twice = |rig: &mut Rig, blocks: std::ops::Range<u64>| {
         blocks.for_each(|block| (0..2).for_each(|_| read_blocks(rig, busy, block..block + 1)));
     };
     rig.host().set_lending(true);
-    // What is used is noted from the first decision on.
-    tenants.iter().for_each(|&tenant| rig.set_quota(tenant, 500));
     read_blocks(&mut rig, paused, 0..500);
     // Who hits nothing takes nothing, whoever pauses.
-    read_blocks(&mut rig, busy, 0..8000);
+    read_blocks(&mut rig, busy, 0..15_000);
     assert_eq!(held(&mut rig), [500, 500]);
-    twice(&mut rig, 8000..9000);
+    twice(&mut rig, 15_000..17_000);
     let [lender, borrower] = held(&mut rig);
     assert!(lender < 300 && lender + borrower > 930, "{lender} {borrower}");
     read_blocks(&mut rig, paused, 0..600);
     let [lender, borrower] = held(&mut rig);
     assert!(lender >= 500 && borrower <= 500, "it has its quota again: {lender} {borrower}");
     // What both hit as often stays where it is.
-    for block in 9000..10_000 {
+    for block in 17_000..18_000 {
         twice(&mut rig, block..block + 1);
         (0..2).for_each(|_| read_blocks(&mut rig, paused, block..block + 1));
     }
@@ -579,12 +577,29 @@ fn who_has_paused_lends_to_who_hits_what_it_reads_and_gets_it_back() {
     assert!(one.min(other) > 430, "{one} {other}");
     // A part that it keeps, however seldom it hits it; no more than is the most for the other.
     rig.host().set_bounds(tenants[0], 400, u32::MAX);
-    twice(&mut rig, 10_000..14_000);
+    twice(&mut rig, 18_000..28_000);
     assert_eq!(held(&mut rig)[0], 400);
     rig.host().set_bounds(tenants[0], 0, u32::MAX);
     rig.host().set_bounds(tenants[1], 0, 600);
-    twice(&mut rig, 14_000..18_000);
+    twice(&mut rig, 28_000..38_000);
     assert_eq!(held(&mut rig), [400, 600]);
+}
+
+#[test]
+fn who_uses_what_it_holds_keeps_it_beside_one_that_hits_a_few_blocks_far_more_often() {
+    let mut rig = Rig::new(host_config(1000));
+    let tenants = [(); 2].map(|()| rig.add_tenant(500, WritePolicy::WriteThrough));
+    let [steady, busy] = tenants.map(|tenant| rig.add_volume(tenant, 50_000 * BLOCK, FaultModel::default()));
+    rig.host().set_lending(true);
+    read_blocks(&mut rig, steady, 0..500);
+    for round in 0..4000 {
+        // Of ten blocks nine are hit, and one is never read again; the other tenant reads one of its own meanwhile.
+        read_blocks(&mut rig, busy, round % 20 * 9..round % 20 * 9 + 9);
+        read_blocks(&mut rig, busy, 1000 + round..1001 + round);
+        read_blocks(&mut rig, steady, round % 500..round % 500 + 1);
+    }
+    assert_eq!(tenants.map(|tenant| rig.host().engine().occupied(tenant)), [500, 500]);
+    assert_eq!(rig.stats(tenants[0]).read_hits, 4000);
 }
 
 #[test]

@@ -6,13 +6,14 @@
 pub mod admission;
 pub mod any;
 pub mod belady;
+pub mod borrows;
 pub mod cache;
 pub mod doors;
 pub mod index;
 pub mod replacement;
+pub mod residents;
 pub mod spec;
 pub mod trial;
-pub mod turnover;
 pub mod watermarks;
 pub mod write_policy;
 

@@ -2,7 +2,7 @@
 
 use crate::support::{BLOCK, VOLUME, plan, tend};
 use larder_engine::{DirtyLimits, RequestKind, VolumeId, WritePolicy};
-use larder_io::sim::ask;
+use larder_io::sim::{FaultKind, ask};
 use larder_simtest::{Disk, Plan, Tenant, World};
 
 /// So many slots, all of them tenant 0's, under write-back. Its volume has four times as many blocks.
@@ -107,4 +107,32 @@ fn a_tenant_that_writes_again_and_again_gets_its_quota_from_one_that_borrows() {
     // Its first turn through its blocks misses, and no other.
     assert!(world.stats(1).write_misses <= 160, "{:?}", world.stats(1));
     world.read_everything();
+}
+
+/// Three tenants that lend, with quotas of 130 of 390 slots, and 26 to spare: the first holds nothing but dirty blocks that its backing does not take, the second has read its quota, and both pause.
+#[test]
+fn whose_blocks_cannot_leave_is_passed_over_for_the_next_who_lends() {
+    let mut plan = write_back(390);
+    plan.tenants[0].quota = 130;
+    plan.tenants[0].dirty = DirtyLimits { rest: 100, max: 100, age: u32::MAX };
+    (plan.shape.slots, plan.spare_slots) = (416, 26);
+    for tenant in 1..3 {
+        plan.tenants.push(Tenant { ..plan.tenants[0].clone() });
+        plan.disks.push(Disk { tenant, bytes: 10_000 * BLOCK, identity: 1, ordered: false });
+    }
+    let mut world = World::new(plan);
+    world.settle();
+    world.set_lending(true);
+    submit_each(&mut world, RequestKind::Write, VOLUME, 0..130);
+    world.settle();
+    world.excuse_backings();
+    world.host().backing(VOLUME).fail_next(FaultKind::Write, u32::MAX);
+    for (volume, blocks) in [(1, 0..130), (2, 0..3000)] {
+        for block in blocks.flat_map(|block| [block, block]) {
+            submit_each(&mut world, RequestKind::Read, VolumeId(volume), [block].into_iter());
+            world.settle();
+        }
+    }
+    let cached = world.cached();
+    assert!(cached[0] == 130 && cached[1] < 70 && cached[2] > 180, "{cached:?}");
 }

@@ -1,0 +1,317 @@
+//! How long what a partition holds lies idle, by a sample of its blocks; and what it brings to hold more of it.
+//!
+//! Of some hundred blocks of a partition is known when each was used last: when the one in the middle was, so long half of the partition lies idle. Of whoever wants more it is known how fast blocks enter, and
+//! how often reads hit what it holds. By that partitions lend places to each other ([`lends`]) sooner than anybody decides anew: a burst turns its blocks over in seconds, and hits some of them, while who has
+//! paused holds what nobody has asked for for minutes. Of two that share one LRU cache the least recently used blocks leave, whosever they are, so that both have the same age in the end; here the one's have to be
+//! [`TIMES`] as old as the other's.
+//!
+//! Blocks are sampled by a hash of their numbers, as in SHARDS (Waldspurger and others, 2015): each use of one that is sampled is seen, and all others cost a comparison.
+
+use std::collections::BTreeMap;
+
+use crate::index::hash;
+
+/// Blocks of a partition that are looked at, at most.
+const SAMPLED: usize = 256;
+
+/// ...and at least, of one that holds so many and has changed.
+const FEWEST: u32 = 64;
+
+/// Who lends holds what has been idle for so many times as long as it takes who borrows to fill as many places as it has.
+///
+/// A place that changes hands has to be filled, and filled again when it is given back.
+pub const TIMES: f64 = 8.0;
+
+/// What one who wants more makes of what it holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turn {
+    /// Seconds in which as many blocks enter as it holds.
+    pub seconds: f64,
+    /// Reads that hit, a second, for each block that it holds.
+    pub hits: f64,
+}
+
+/// True if blocks that have been idle for so long are worth more to one who makes so much of its own: these come and go several times meanwhile, and reads hit each of them, in the mean.
+pub fn lends(idle_seconds: f64, borrower: Turn) -> bool {
+    idle_seconds > TIMES * borrower.seconds && idle_seconds * borrower.hits > 1.0
+}
+
+/// A sample of what a partition holds.
+#[derive(Clone, Debug, Default)]
+pub struct Residents {
+    /// By number.
+    sampled: BTreeMap<u64, Resident>,
+    /// Of the blocks that are used each of 2^level is sampled.
+    level: u32,
+    /// Nothing is known of what was before. Blocks of which nothing is known have not been used since.
+    since_ns: u64,
+    middle: Middle,
+    /// Blocks that the partition held when one entered last.
+    held: u32,
+    /// What was used while it used half as many blocks as it holds: lately, and before that.
+    spans: [Span; 2],
+    used: u64,
+}
+
+/// A block that is there.
+#[derive(Clone, Copy, Debug)]
+struct Resident {
+    used_ns: u64,
+    /// It stands for 2^level blocks.
+    level: u32,
+}
+
+/// When the block in the middle was used last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Middle {
+    ns: u64,
+    /// Of so many blocks.
+    held: u32,
+    /// Changes of the sample since that was found.
+    changes: usize,
+}
+
+/// What was used in some time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    since_ns: u64,
+    used: u64,
+    entered: u64,
+    read_hits: u64,
+}
+
+impl Residents {
+    /// Nothing is known of what was before now.
+    pub fn new(now_ns: u64) -> Self {
+        let span = Span { since_ns: now_ns, ..Span::default() };
+        Self { since_ns: now_ns, spans: [span; 2], ..Self::default() }
+    }
+
+    /// A block enters a partition that holds so many with it.
+    pub fn entered(&mut self, id: u64, held: u32, now_ns: u64) {
+        self.held = held;
+        while self.level > 0 && held >> self.level < FEWEST {
+            self.level -= 1;
+        }
+        self.spans[0].entered += 1;
+        self.uses(id, now_ns);
+    }
+
+    /// A block is hit, by a read or a write.
+    #[inline]
+    pub fn hit(&mut self, id: u64, reads: bool, now_ns: u64) {
+        self.spans[0].read_hits += u64::from(reads);
+        self.uses(id, now_ns);
+    }
+
+    #[inline]
+    fn uses(&mut self, id: u64, now_ns: u64) {
+        self.used += 1;
+        self.spans[0].used += 1;
+        if self.spans[0].used >= u64::from(self.held / 2).max(u64::from(FEWEST)) {
+            self.spans = [Span { since_ns: now_ns, ..Span::default() }, self.spans[0]];
+        }
+        if self.is_sampled(id) {
+            self.sample(id, now_ns);
+        }
+    }
+
+    /// A block leaves.
+    #[inline]
+    pub fn left(&mut self, id: u64) {
+        if self.is_sampled(id) && self.sampled.remove(&id).is_some() {
+            self.middle.changes += 1;
+        }
+    }
+
+    /// A block has another number from now on.
+    #[inline]
+    pub fn moved(&mut self, from: u64, to: u64, now_ns: u64) {
+        let known = self.sampled.remove(&from).map(|resident| resident.used_ns);
+        if self.is_sampled(to) {
+            self.sample(to, known.unwrap_or(now_ns));
+        }
+    }
+
+    /// Blocks that were used until now.
+    #[inline]
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    #[inline]
+    fn is_sampled(&self, id: u64) -> bool {
+        hash(id).leading_zeros() >= self.level
+    }
+
+    fn sample(&mut self, id: u64, used_ns: u64) {
+        let level = self.level;
+        self.sampled.entry(id).or_insert(Resident { used_ns, level }).used_ns = used_ns;
+        self.middle.changes += 1;
+        while self.sampled.len() > SAMPLED {
+            self.level += 1;
+            let level = self.level;
+            self.sampled.retain(|&id, _| hash(id).leading_zeros() >= level);
+        }
+    }
+
+    /// Seconds for which half of the blocks `held` have not been used.
+    pub fn idle_seconds(&mut self, held: u32, now_ns: u64) -> f64 {
+        // One that was used moves the middle by a block at most.
+        let changed = self.middle.changes > self.sampled.len() / 8;
+        if changed || self.middle.held.abs_diff(held) > held / 8 {
+            self.middle = Middle { ns: self.used_in_the_middle(held), held, changes: 0 };
+        }
+        now_ns.saturating_sub(self.middle.ns) as f64 / 1e9
+    }
+
+    fn used_in_the_middle(&self, held: u32) -> u64 {
+        let weight = |resident: &Resident| 1u64 << resident.level.max(self.level);
+        let known = self.sampled.values().map(|resident| (resident.used_ns, weight(resident)));
+        let mut uses: Vec<(u64, u64)> = known.collect();
+        let known: u64 = uses.iter().map(|&(_, blocks)| blocks).sum();
+        uses.push((self.since_ns, u64::from(held).saturating_sub(known)));
+        uses.sort_unstable();
+        let mut older = 0;
+        let middle = uses.iter().find(|&&(_, blocks)| {
+            older += blocks;
+            older * 2 >= known.max(held.into())
+        });
+        middle.map_or(self.since_ns, |&(ns, _)| ns)
+    }
+
+    /// What is made of the blocks `held`, by the last that were used: as many as these, or half as many.
+    pub fn turn(&self, held: u32, now_ns: u64) -> Turn {
+        let [lately, before] = &self.spans;
+        let seconds = now_ns.saturating_sub(before.since_ns).max(1) as f64 / 1e9;
+        let each = |count: u64| count as f64 / f64::from(held.max(1)) / seconds;
+        Turn {
+            seconds: 1.0 / each(lately.entered + before.entered),
+            hits: each(lately.read_hits + before.read_hits),
+        }
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        self.sampled.len() * size_of::<(u64, Resident)>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::Rng;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Every block that is there, and when it was used last.
+    #[derive(Default)]
+    struct Model(BTreeMap<u64, u64>);
+
+    impl Model {
+        /// Which share of the blocks was used before.
+        fn older(&self, ns: u64) -> f64 {
+            self.0.values().filter(|&&used| used < ns).count() as f64 / self.0.len() as f64
+        }
+    }
+
+    #[test]
+    fn half_of_the_blocks_are_idle_for_so_long_whatever_was_used() {
+        for (seed, blocks) in [(1, 300u64), (2, 5_000), (3, 50_000)] {
+            let (mut rng, mut model, mut residents) =
+                (Rng::new(seed), Model::default(), Residents::default());
+            let mut now = 0;
+            for step in 0..blocks * 20 {
+                now += 1 + rng.below(1_000_000);
+                // A tenth of the blocks has most uses; now and then one leaves, or goes elsewhere.
+                let id = if rng.below(10) < 8 { rng.below(blocks / 10) } else { rng.below(blocks * 2) };
+                let there = model.0.insert(id, now).is_some();
+                if there {
+                    residents.hit(id, true, now);
+                } else {
+                    residents.entered(id, model.0.len() as u32, now);
+                }
+                if rng.below(4) == 0 {
+                    let gone = rng.below(blocks * 2);
+                    model.0.remove(&gone);
+                    residents.left(gone);
+                }
+                if rng.below(50) == 0 {
+                    let (from, to) = (rng.below(blocks * 2), blocks * 2 + step);
+                    if let Some(used) = model.0.remove(&from) {
+                        model.0.insert(to, used);
+                        residents.moved(from, to, now);
+                    }
+                }
+                if step % blocks == blocks - 1 {
+                    let idle = residents.idle_seconds(model.0.len() as u32, now);
+                    let older = model.older(now - (idle * 1e9) as u64);
+                    assert!((older - 0.5).abs() < 0.15, "seed {seed}, step {step}: {older}");
+                }
+            }
+            assert!(residents.sampled.len() <= SAMPLED && residents.sampled.len() > SAMPLED / 4);
+        }
+    }
+
+    #[test]
+    fn a_few_blocks_in_use_hide_no_others_that_are_idle() {
+        let mut residents = Residents::default();
+        (0..10_000).for_each(|id| residents.entered(id, id as u32 + 1, SECOND));
+        (2..1000).for_each(|second| (0..400).for_each(|id| residents.hit(id, true, second * SECOND)));
+        assert_eq!(residents.idle_seconds(10_000, 1000 * SECOND), 999.0);
+        // Another half is used: none of it is idle.
+        (0..6_000).for_each(|id| residents.hit(id, false, 1000 * SECOND));
+        assert_eq!(residents.idle_seconds(10_000, 1000 * SECOND), 0.0);
+        // Most leave, and of those that come each is looked at again.
+        (0..9_900).for_each(|id| residents.left(id));
+        (20_000..20_300).for_each(|id| residents.entered(id, 100 + (id - 20_000) as u32, 1001 * SECOND));
+        assert_eq!(residents.idle_seconds(400, 1002 * SECOND), 1.0);
+        assert!(residents.level <= 1, "{}", residents.level);
+    }
+
+    #[test]
+    fn what_was_there_before_anything_was_known_has_not_been_used_since() {
+        let mut residents = Residents::new(10 * SECOND);
+        assert_eq!(residents.idle_seconds(1000, 70 * SECOND), 60.0);
+        (0..400).for_each(|id| residents.hit(id, true, 50 * SECOND));
+        assert_eq!(residents.idle_seconds(1000, 70 * SECOND), 60.0);
+        (400..800).for_each(|id| residents.hit(id, true, 50 * SECOND));
+        assert_eq!(residents.idle_seconds(1000, 70 * SECOND), 20.0);
+        // A clock that begins anew.
+        assert_eq!(residents.idle_seconds(1000, SECOND), 0.0);
+    }
+
+    #[test]
+    fn a_turn_is_of_what_was_used_last() {
+        let mut residents = Residents::default();
+        assert_eq!(residents.turn(1000, SECOND).hits, 0.0);
+        assert!(!lends(f64::MAX, residents.turn(1000, SECOND)), "nothing entered");
+        // A hundred blocks a second of which each is read at once again, for a hundred seconds; then a pause of as many.
+        for second in 1..=100 {
+            for at in 0..100 {
+                let id = second * 100 + at;
+                let now = second * SECOND + at * SECOND / 100;
+                residents.entered(id, 1000, now);
+                residents.hit(id, true, now);
+                residents.hit(id, false, now);
+            }
+        }
+        let turn = residents.turn(1000, 101 * SECOND);
+        assert!((turn.seconds - 10.0).abs() < 0.5 && (turn.hits - 0.1).abs() < 0.005, "{turn:?}");
+        let turn = residents.turn(1000, 200 * SECOND);
+        assert!(turn.seconds > 200.0 && turn.hits < 0.005, "{turn:?}");
+    }
+
+    #[test]
+    fn who_has_paused_lends_to_a_burst_and_nobody_to_a_scan_or_while_it_uses_its_own() {
+        let burst = Turn { seconds: 4.0, hits: 0.01 };
+        assert!(lends(800.0, burst));
+        assert!(!lends(800.0, Turn { hits: 0.0, ..burst }), "a scan");
+        assert!(!lends(800.0, Turn { hits: 0.001, ..burst }), "what it holds is idle too");
+        assert!(!lends(800.0, Turn { seconds: 110.0, ..burst }), "few enter");
+        assert!(!lends(30.0, Turn { hits: 1.0, ..burst }), "it is in use");
+        assert!(!lends(0.0, Turn { seconds: 0.0, hits: f64::INFINITY }));
+    }
+}
