@@ -3,8 +3,8 @@
 //! 200 ns for a read hit, 400 ns for a write hit under write-back, 32 bytes a block but for what doors remember, and for each engine more nine tenths of one's rate.
 //!
 //! Device operations end at once, in the order in which they come; checksums are made up. So the figures are the engine's own: locks, index,
-//! replacement, journal; under write-back alone where all may be dirty, as a cache is measured whose cleaner works at other times, then with doors that ask of which kind each request is, and then with the
-//! cleaner, which has to write back a block for most of those that are written.
+//! replacement, journal; under write-back alone where all may be dirty, as a cache is measured whose cleaner works at other times, then with doors that ask of which kind each request is and partitions that lend, as under `larder`, and
+//! then with the cleaner, which has to write back a block for most of those that are written.
 //!
 //! Each figure is the lowest of eight parts of a run, with their median: where others use the same memory and caches, that is the noise. How fast memory is meanwhile is told
 //! by accesses that follow one another through as much memory as an index of that many slots takes.
@@ -261,6 +261,7 @@ fn measure(slots: u32, cache: Cache, report: bool, Together { barrier, clock }: 
     let Cache { policy, kept, limits, doors } = cache;
     let mut bench = Bench::new(slots, policy, kept, limits);
     bench.engine.set_doors(doors.then_some(slots));
+    bench.engine.set_lending(doors);
     let blocks = u64::from(slots) * 3 / 4;
     for block in (0..blocks).step_by(256) {
         bench.ask(RequestKind::Read, block, 256.min(blocks - block));

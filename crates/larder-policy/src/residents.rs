@@ -39,18 +39,21 @@ pub fn lends(idle_seconds: f64, borrower: Turn) -> bool {
 /// A sample of what a partition holds.
 #[derive(Clone, Debug, Default)]
 pub struct Residents {
-    /// By number.
-    sampled: BTreeMap<u64, Resident>,
     /// Of the blocks that are used each of 2^level is sampled.
     level: u32,
+    /// Blocks that are used in a span: half as many as it holds.
+    span: u32,
+    /// What was used lately.
+    lately: Span,
+    /// In the span before that.
+    before: Span,
+    /// Blocks used before these spans.
+    earlier: u64,
+    /// By number.
+    sampled: BTreeMap<u64, Resident>,
+    middle: Middle,
     /// Nothing is known of what was before. Blocks of which nothing is known have not been used since.
     since_ns: u64,
-    middle: Middle,
-    /// Blocks that the partition held when one entered last.
-    held: u32,
-    /// What was used while it used half as many blocks as it holds: lately, and before that.
-    spans: [Span; 2],
-    used: u64,
 }
 
 /// A block that is there.
@@ -75,41 +78,41 @@ struct Middle {
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     since_ns: u64,
-    used: u64,
-    entered: u64,
-    read_hits: u64,
+    used: u32,
+    entered: u32,
+    read_hits: u32,
 }
 
 impl Residents {
     /// Nothing is known of what was before now.
     pub fn new(now_ns: u64) -> Self {
         let span = Span { since_ns: now_ns, ..Span::default() };
-        Self { since_ns: now_ns, spans: [span; 2], ..Self::default() }
+        Self { since_ns: now_ns, lately: span, before: span, ..Self::default() }
     }
 
     /// A block enters a partition that holds so many with it.
     pub fn entered(&mut self, id: u64, held: u32, now_ns: u64) {
-        self.held = held;
+        self.span = held / 2;
         while self.level > 0 && held >> self.level < FEWEST {
             self.level -= 1;
         }
-        self.spans[0].entered += 1;
+        self.lately.entered += 1;
         self.uses(id, now_ns);
     }
 
     /// A block is hit, by a read or a write.
     #[inline]
     pub fn hit(&mut self, id: u64, reads: bool, now_ns: u64) {
-        self.spans[0].read_hits += u64::from(reads);
+        self.lately.read_hits += u32::from(reads);
         self.uses(id, now_ns);
     }
 
     #[inline]
     fn uses(&mut self, id: u64, now_ns: u64) {
-        self.used += 1;
-        self.spans[0].used += 1;
-        if self.spans[0].used >= u64::from(self.held / 2).max(u64::from(FEWEST)) {
-            self.spans = [Span { since_ns: now_ns, ..Span::default() }, self.spans[0]];
+        self.lately.used += 1;
+        if self.lately.used >= self.span.max(FEWEST) {
+            self.earlier += u64::from(self.before.used);
+            self.before = std::mem::replace(&mut self.lately, Span { since_ns: now_ns, ..Span::default() });
         }
         if self.is_sampled(id) {
             self.sample(id, now_ns);
@@ -136,7 +139,7 @@ impl Residents {
     /// Blocks that were used until now.
     #[inline]
     pub fn used(&self) -> u64 {
-        self.used
+        self.earlier + u64::from(self.before.used) + u64::from(self.lately.used)
     }
 
     #[inline]
@@ -182,9 +185,9 @@ impl Residents {
 
     /// What is made of the blocks `held`, by the last that were used: as many as these, or half as many.
     pub fn turn(&self, held: u32, now_ns: u64) -> Turn {
-        let [lately, before] = &self.spans;
+        let (lately, before) = (&self.lately, &self.before);
         let seconds = now_ns.saturating_sub(before.since_ns).max(1) as f64 / 1e9;
-        let each = |count: u64| count as f64 / f64::from(held.max(1)) / seconds;
+        let each = |count: u32| f64::from(count) / f64::from(held.max(1)) / seconds;
         Turn {
             seconds: 1.0 / each(lately.entered + before.entered),
             hits: each(lately.read_hits + before.read_hits),
