@@ -17,7 +17,7 @@ const AHEAD: u32 = 1024;
 /// Lenders that are asked for a block, if those before had none to give.
 const ASKED: usize = 4;
 
-/// For so long nobody is asked for blocks who had none to give.
+/// For so long who had no block to give is asked after all others.
 const BARRED_NS: u64 = 100_000_000;
 
 impl Engine {
@@ -54,7 +54,7 @@ impl Engine {
     }
 
     /// However many blocks are free, a tenant holds no more than `most`, or its quota where that is more, while partitions lend. What is above it leaves in [`Engine::trim`]. Up to its quota it lends nothing of the
-    /// `least` blocks, however seldom it hits them.
+    /// `least` blocks, however long they lie idle.
     pub fn set_bounds(&mut self, tenant: TenantId, least: u32, most: u32) {
         let own = PartitionId::of(tenant);
         self.partitions[own].least = least;
@@ -162,10 +162,10 @@ impl Engine {
         if self.partitions[own].is_full() {
             return None;
         }
-        let asked = |&at: &PartitionId| at != own && self.partitions[at].barred_ns <= self.clock_ns;
-        let others = self.partitions.own_ids().filter(asked);
-        let most = others.max_by_key(|&at| self.above_quota(at))?;
-        (self.above_quota(most) > 0).then_some(most)
+        let others = self.partitions.own_ids().filter(|&at| at != own && self.above_quota(at) > 0);
+        // Who had none to give a moment ago is asked again where there is nobody else.
+        let most = others.max_by_key(|&at| (!self.is_barred(at), self.above_quota(at)))?;
+        Some(most)
     }
 
     /// A partition that has all of its quota takes a block of whose own lie idle. Somebody is looked for once for each batch of blocks that had no room.
@@ -201,14 +201,22 @@ impl Engine {
         lent
     }
 
+    /// It had no block to give a moment ago.
+    fn is_barred(&self, at: PartitionId) -> bool {
+        self.partitions[at].barred_ns > self.clock_ns
+    }
+
     /// Who holds what has been idle for the longest time, if it is worth more to this partition.
     fn idlest(&mut self, own: PartitionId) -> Option<PartitionId> {
         let now_ns = self.clock_ns;
         let turn = self.partitions[own].residents.turn(self.partitions[own].occupied(), now_ns);
+        if turn.hits <= 0.0 || turn.seconds.is_infinite() {
+            return None;
+        }
         let mut found: Option<(PartitionId, f64)> = None;
         for at in self.partitions.own_ids().filter(|&at| at != own) {
-            let partition = &mut self.partitions[at];
-            if partition.lends_at_most() > 0 && partition.barred_ns <= now_ns {
+            if self.partitions[at].lends_at_most() > 0 && !self.is_barred(at) {
+                let partition = &mut self.partitions[at];
                 let idle = partition.residents.idle_seconds(partition.occupied(), now_ns);
                 if lends(idle, turn) && found.is_none_or(|(_, most)| idle > most) {
                     found = Some((at, idle));

@@ -357,7 +357,7 @@ impl Engine {
     pub fn add_tenant(&mut self, quota_blocks: u32, policy: WritePolicy) -> TenantId {
         let id = TenantId(u16::try_from(self.tenants.len()).expect("at most 65,536 tenants"));
         self.tenants.push(Tenant::new(policy));
-        self.partitions.add(quota_blocks);
+        self.partitions.add(quota_blocks, self.clock_ns);
         self.sum_quotas();
         id
     }

@@ -40,13 +40,13 @@ pub(crate) struct Partition {
     pub quota: u32,
     /// It never holds more than this, or its quota, whatever others lend it.
     pub most: u32,
-    /// It lends nothing of these, if it has them, however seldom it hits them.
+    /// It lends nothing of these, if it has them, however long they lie idle.
     pub least: u32,
     /// How long what it holds is idle.
     pub residents: Residents,
     /// Whom it borrows from.
     pub borrows: Borrows<PartitionId>,
-    /// Until then it has no block to give.
+    /// Until then it is asked for blocks after others: it had none to give.
     pub barred_ns: u64,
     /// What its policies know of its size: its quota, but where partitions lend.
     pub capacity: u32,
@@ -60,12 +60,12 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    fn new(quota: u32) -> Self {
+    fn new(quota: u32, now_ns: u64) -> Self {
         Self {
             quota,
             most: u32::MAX,
             least: 0,
-            residents: Residents::default(),
+            residents: Residents::new(now_ns),
             borrows: Borrows::default(),
             barred_ns: 0,
             capacity: quota,
@@ -91,7 +91,7 @@ impl Partition {
         self.most.max(self.quota)
     }
 
-    /// Blocks that it lends, where it hits them seldom.
+    /// Blocks that it lends, where they lie idle.
     pub fn lends_at_most(&self) -> u32 {
         self.occupied().saturating_sub(self.least.min(self.quota))
     }
@@ -126,14 +126,14 @@ pub(crate) struct Partitions(Vec<Partition>);
 
 impl Default for Partitions {
     fn default() -> Self {
-        Self(vec![Partition::new(0)])
+        Self(vec![Partition::new(0, 0)])
     }
 }
 
 impl Partitions {
     /// One of another tenant.
-    pub fn add(&mut self, quota: u32) {
-        self.0.push(Partition::new(quota));
+    pub fn add(&mut self, quota: u32, now_ns: u64) {
+        self.0.push(Partition::new(quota, now_ns));
     }
 
     /// All of them, the common one first.

@@ -17,6 +17,12 @@ const SAMPLED: usize = 256;
 /// ...and at least, of one that holds so many and has changed.
 const FEWEST: u32 = 64;
 
+/// Where fewer are left of a sample, it tells nothing.
+const TELLING: usize = 4;
+
+/// A turn takes no less: clocks go on once for all requests that come together.
+const TURN_SECONDS: f64 = 0.01;
+
 /// Who lends holds what has been idle for so many times as long as it takes who borrows to fill as many places as it has.
 ///
 /// A place that changes hands has to be filled, and filled again when it is given back.
@@ -49,8 +55,12 @@ pub struct Residents {
     before: Span,
     /// Blocks used before these spans.
     earlier: u64,
+    /// The block that was used last.
+    last: u64,
     /// By number.
     sampled: BTreeMap<u64, Resident>,
+    /// Not all blocks that were used were sampled.
+    thinned: bool,
     middle: Middle,
     /// Nothing is known of what was before. Blocks of which nothing is known have not been used since.
     since_ns: u64,
@@ -93,17 +103,17 @@ impl Residents {
     /// A block enters a partition that holds so many with it.
     pub fn entered(&mut self, id: u64, held: u32, now_ns: u64) {
         self.span = held / 2;
-        while self.level > 0 && held >> self.level < FEWEST {
-            self.level -= 1;
-        }
+        self.fit_level(held);
         self.lately.entered += 1;
+        self.last = id;
         self.uses(id, now_ns);
     }
 
-    /// A block is hit, by a read or a write.
+    /// A block is hit, by a read or a write. One that is read piece by piece is read once.
     #[inline]
     pub fn hit(&mut self, id: u64, reads: bool, now_ns: u64) {
-        self.lately.read_hits += u32::from(reads);
+        self.lately.read_hits += u32::from(reads && id != self.last);
+        self.last = id;
         self.uses(id, now_ns);
     }
 
@@ -130,9 +140,10 @@ impl Residents {
     /// A block has another number from now on.
     #[inline]
     pub fn moved(&mut self, from: u64, to: u64, now_ns: u64) {
-        let known = self.sampled.remove(&from).map(|resident| resident.used_ns);
+        let known = if self.is_sampled(from) { self.sampled.remove(&from) } else { None };
+        self.middle.changes += usize::from(known.is_some());
         if self.is_sampled(to) {
-            self.sample(to, known.unwrap_or(now_ns));
+            self.sample(to, known.map_or(now_ns, |resident| resident.used_ns));
         }
     }
 
@@ -153,13 +164,28 @@ impl Residents {
         self.middle.changes += 1;
         while self.sampled.len() > SAMPLED {
             self.level += 1;
+            self.thinned = true;
             let level = self.level;
-            self.sampled.retain(|&id, _| hash(id).leading_zeros() >= level);
+            self.sampled.retain(|&id, resident| {
+                resident.level = resident.level.max(level);
+                hash(id).leading_zeros() >= level
+            });
         }
     }
 
-    /// Seconds for which half of the blocks `held` have not been used.
+    /// Of fewer blocks more are sampled from now on.
+    fn fit_level(&mut self, held: u32) {
+        while self.level > 0 && held >> self.level < FEWEST {
+            self.level -= 1;
+        }
+    }
+
+    /// Seconds for which half of the blocks `held` have not been used; none where too few of them are known.
     pub fn idle_seconds(&mut self, held: u32, now_ns: u64) -> f64 {
+        self.fit_level(held);
+        if self.thinned && self.sampled.len() < TELLING {
+            return 0.0;
+        }
         // One that was used moves the middle by a block at most.
         let changed = self.middle.changes > self.sampled.len() / 8;
         if changed || self.middle.held.abs_diff(held) > held / 8 {
@@ -169,8 +195,7 @@ impl Residents {
     }
 
     fn used_in_the_middle(&self, held: u32) -> u64 {
-        let weight = |resident: &Resident| 1u64 << resident.level.max(self.level);
-        let known = self.sampled.values().map(|resident| (resident.used_ns, weight(resident)));
+        let known = self.sampled.values().map(|resident| (resident.used_ns, 1u64 << resident.level));
         let mut uses: Vec<(u64, u64)> = known.collect();
         let known: u64 = uses.iter().map(|&(_, blocks)| blocks).sum();
         uses.push((self.since_ns, u64::from(held).saturating_sub(known)));
@@ -186,7 +211,7 @@ impl Residents {
     /// What is made of the blocks `held`, by the last that were used: as many as these, or half as many.
     pub fn turn(&self, held: u32, now_ns: u64) -> Turn {
         let (lately, before) = (&self.lately, &self.before);
-        let seconds = now_ns.saturating_sub(before.since_ns).max(1) as f64 / 1e9;
+        let seconds = (now_ns.saturating_sub(before.since_ns) as f64 / 1e9).max(TURN_SECONDS);
         let each = |count: u32| f64::from(count) / f64::from(held.max(1)) / seconds;
         Turn {
             seconds: 1.0 / each(lately.entered + before.entered),
@@ -272,6 +297,17 @@ mod tests {
         (20_000..20_300).for_each(|id| residents.entered(id, 100 + (id - 20_000) as u32, 1001 * SECOND));
         assert_eq!(residents.idle_seconds(400, 1002 * SECOND), 1.0);
         assert!(residents.level <= 1, "{}", residents.level);
+        // What is left of a sample weighs what it stood for: a half that was used, of what many others have left.
+        let mut residents = Residents::default();
+        (0..40_000).for_each(|id| residents.entered(id, id as u32 + 1, SECOND));
+        (0..40_000).for_each(|id| residents.hit(id, true, 2 * SECOND));
+        (4_000..40_000).for_each(|id| residents.left(id));
+        (0..2_500).for_each(|id| residents.hit(id, true, 10 * SECOND));
+        residents.entered(50_000, 4_001, 10 * SECOND);
+        assert_eq!(residents.idle_seconds(4_001, 10 * SECOND), 0.0);
+        // Too few to tell of.
+        (2..4_000).for_each(|id| residents.left(id));
+        assert!(residents.sampled.len() < TELLING && residents.idle_seconds(3, 99 * SECOND) == 0.0);
     }
 
     #[test]
@@ -296,15 +332,22 @@ mod tests {
             for at in 0..100 {
                 let id = second * 100 + at;
                 let now = second * SECOND + at * SECOND / 100;
+                // Blocks in pieces, and blocks that are written, are no hits of reads.
                 residents.entered(id, 1000, now);
                 residents.hit(id, true, now);
-                residents.hit(id, false, now);
+                residents.hit(id - 1, false, now);
+                residents.hit(id - 1, true, now);
+                residents.hit(id, true, now);
             }
         }
         let turn = residents.turn(1000, 101 * SECOND);
         assert!((turn.seconds - 10.0).abs() < 0.5 && (turn.hits - 0.1).abs() < 0.005, "{turn:?}");
         let turn = residents.turn(1000, 200 * SECOND);
         assert!(turn.seconds > 200.0 && turn.hits < 0.005, "{turn:?}");
+        // All at one moment: no faster than clocks tell.
+        let mut residents = Residents::default();
+        (0..1000).for_each(|id| residents.entered(id, 1000, SECOND));
+        assert!(residents.turn(1000, SECOND).seconds >= TURN_SECONDS);
     }
 
     #[test]
