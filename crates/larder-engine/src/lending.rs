@@ -6,7 +6,7 @@
 //! Where tenants share a partition, none of this is so. An engine that lends takes the whole free pool: no other may depend on it.
 
 use crate::partitions::PartitionId;
-use crate::store::EntryId;
+use crate::store::BlockKey;
 use crate::{Engine, Sharing, TenantId};
 use larder_policy::borrows::{BATCH, Borrows};
 use larder_policy::residents::{Residents, lends};
@@ -236,10 +236,10 @@ impl Engine {
     }
 
     /// A block has entered.
-    pub(crate) fn note_resident(&mut self, at: PartitionId, entry: EntryId, leaves_first: bool) {
+    pub(crate) fn note_resident(&mut self, at: PartitionId, key: BlockKey, leaves_first: bool) {
         if self.lending && !leaves_first {
             let partition = &mut self.partitions[at];
-            partition.residents.entered(entry.into(), partition.occupied(), self.clock_ns);
+            partition.residents.entered(key.pack(), partition.occupied(), self.clock_ns);
         }
     }
 

@@ -184,7 +184,8 @@ impl Engine {
         let home = self.home(tenant.0 as usize);
         self.partitions[home].admission.hit();
         if self.lending {
-            self.partitions[home].residents.hit(entry.into(), reads, self.clock_ns);
+            let id = self.store.key(entry).pack();
+            self.partitions[home].residents.hit(id, reads, self.clock_ns);
         }
         self.note_hit(tenant, entry);
         self.touched.push((PartitionId::of(tenant), entry));
@@ -322,7 +323,7 @@ impl Engine {
             false => partition.replacement.insert(&mut nodes, entry, ghost.is_some()),
         }
         self.forget(home, FORGET);
-        self.note_resident(home, entry, asked.kind.leaves_first());
+        self.note_resident(home, key, asked.kind.leaves_first());
         entry
     }
 
@@ -356,7 +357,8 @@ impl Engine {
     fn count_left(&mut self, tenant: usize, entry: EntryId) {
         self.note_gone(tenant, entry);
         if self.lending {
-            self.partitions[PartitionId::of(TenantId(tenant as u16))].residents.left(entry.into());
+            let id = self.store.key(entry).pack();
+            self.partitions[PartitionId::of(TenantId(tenant as u16))].residents.left(id);
         }
         self.tenants[tenant].held -= 1;
         self.held_blocks -= 1;
@@ -538,9 +540,6 @@ impl Engine {
             }
         }
         self.note_moved(entry, slot);
-        if self.lending {
-            self.partitions[at].residents.moved(entry.into(), slot.into(), self.clock_ns);
-        }
         self.sweep_again_from(slot);
     }
 

@@ -54,7 +54,7 @@ pub(crate) struct BlockKey {
 }
 
 impl BlockKey {
-    fn pack(self) -> u64 {
+    pub fn pack(self) -> u64 {
         debug_assert!(self.block <= BLOCK_MAX, "volumes are bounded when they are added");
         (u64::from(self.volume.0) << VOLUME_SHIFT) | self.block
     }
