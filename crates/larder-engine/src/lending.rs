@@ -164,8 +164,7 @@ impl Engine {
         }
         let others = self.partitions.own_ids().filter(|&at| at != own && self.above_quota(at) > 0);
         // Who had none to give a moment ago is asked again where there is nobody else.
-        let most = others.max_by_key(|&at| (!self.is_barred(at), self.above_quota(at)))?;
-        Some(most)
+        others.max_by_key(|&at| (!self.is_barred(at), self.above_quota(at)))
     }
 
     /// A partition that has all of its quota takes a block of whose own lie idle. Somebody is looked for once for each batch of blocks that had no room.
