@@ -90,14 +90,7 @@ impl Lending {
             let (left, saw) = (traffic.left.len(), traffic.outcomes.len());
             part.accesses(action, blocks, first..first + step, traffic);
             self.held = self.held - before + part.resident_blocks();
-            self.note(
-                tenant,
-                action,
-                &blocks.keys[first..first + step],
-                leaves_first,
-                (left, saw),
-                traffic,
-            );
+            self.note(tenant, action, &blocks.keys[first..first + step], leaves_first, (left, saw), traffic);
         }
         self.parts[tenant].set_leaves_first(false);
         self.parts[tenant].end_request(action);
