@@ -216,9 +216,9 @@ impl Engine {
         for at in self.partitions.own_ids().filter(|&at| at != own) {
             if self.partitions[at].lends_at_most() > 0 && !self.is_barred(at) {
                 let partition = &mut self.partitions[at];
-                let idle = partition.residents.idle_seconds(partition.occupied(), now_ns);
-                if lends(idle, turn) && found.is_none_or(|(_, most)| idle > most) {
-                    found = Some((at, idle));
+                let idle = partition.residents.idle(partition.occupied(), now_ns);
+                if lends(idle, turn) && found.is_none_or(|(_, most)| idle.seconds > most) {
+                    found = Some((at, idle.seconds));
                 }
             }
         }

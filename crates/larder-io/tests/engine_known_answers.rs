@@ -604,6 +604,27 @@ fn who_uses_what_it_holds_keeps_it_beside_one_that_hits_a_few_blocks_far_more_of
 }
 
 #[test]
+fn who_reads_all_that_it_holds_seldom_keeps_it_beside_a_scan_with_a_few_hot_blocks_until_it_pauses() {
+    let mut rig = Rig::new(host_config(1000));
+    let tenants = [(); 2].map(|()| rig.add_tenant(500, WritePolicy::WriteThrough));
+    let [steady, busy] = tenants.map(|tenant| rig.add_volume(tenant, 200_000 * BLOCK, FaultModel::default()));
+    let held = |rig: &mut Rig| tenants.map(|tenant| rig.host().engine().occupied(tenant));
+    rig.host().set_lending(true);
+    read_blocks(&mut rig, steady, 0..500);
+    for round in 0..2000 {
+        // What the steady one reads is older than eight times as long as the other takes to turn its own over.
+        (0..2).for_each(|_| read_blocks(&mut rig, busy, 0..10));
+        read_blocks(&mut rig, busy, 1000 + round * 60..1060 + round * 60);
+        if round < 1000 {
+            read_blocks(&mut rig, steady, round % 500..round % 500 + 1);
+            assert_eq!(held(&mut rig)[0], 500, "round {round}");
+        }
+    }
+    assert!(held(&mut rig)[0] < 200, "{:?}", held(&mut rig));
+    assert_eq!(rig.stats(tenants[0]).read_hits, 1000);
+}
+
+#[test]
 fn nobody_holds_more_than_is_the_most_for_it_however_much_is_free() {
     let mut rig = Rig::new(host_config(1000));
     let tenants = [(); 2].map(|()| rig.add_tenant(100, WritePolicy::WriteBack));

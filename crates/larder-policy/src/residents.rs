@@ -5,9 +5,12 @@
 //! paused holds what nobody has asked for for minutes. Of two that share one LRU cache the least recently used blocks leave, whosever they are, so that both have the same age in the end; here the one's have to be
 //! [`TIMES`] as old as the other's.
 //!
+//! What is idle may be wanted again all the same, where there are many blocks that are each used now and then. So whoever reads much again of the half that has been idle for longer keeps it
+//! ([`RARELY`]): few hot blocks beside a scan have as many hits as a burst, and would bring nothing for what they took.
+//!
 //! Blocks are sampled by a hash of their numbers, as in SHARDS (Waldspurger and others, 2015): each use of one that is sampled is seen, and all others cost a comparison.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::index::hash;
 
@@ -20,6 +23,9 @@ const FEWEST: u32 = 64;
 /// Where fewer are left of a sample, it tells nothing.
 const TELLING: usize = 4;
 
+/// Blocks of the idle half that were read again, of those that are looked at: by the last so many it is known how much comes again.
+const LATE: usize = 16;
+
 /// A turn takes no less: clocks go on once for all requests that come together.
 const TURN_SECONDS: f64 = 0.01;
 
@@ -27,6 +33,18 @@ const TURN_SECONDS: f64 = 0.01;
 ///
 /// A place that changes hands has to be filled, and filled again when it is given back.
 pub const TIMES: f64 = 8.0;
+
+/// ...and reads less than this of the half that has been idle for longer again in as long.
+pub const RARELY: f64 = 1.0 / 8.0;
+
+/// How idle what a partition holds is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Idle {
+    /// Seconds for which half of it has not been used.
+    pub seconds: f64,
+    /// How much of that half is read again in as long, lately.
+    pub comes_again: f64,
+}
 
 /// What one who wants more makes of what it holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,9 +55,14 @@ pub struct Turn {
     pub hits: f64,
 }
 
-/// True if blocks that have been idle for so long are worth more to one who makes so much of its own: these come and go several times meanwhile, and reads hit each of them, in the mean.
-pub fn lends(idle_seconds: f64, borrower: Turn) -> bool {
-    idle_seconds > TIMES * borrower.seconds && idle_seconds * borrower.hits > 1.0
+/// True if idle blocks are worth more to one who makes so much of its own: these come and go several times meanwhile, and reads hit each of them, in the mean, while few of the idle ones are read again.
+pub fn lends(idle: Idle, borrower: Turn) -> bool {
+    let Idle { seconds, comes_again } = idle;
+    seconds > TIMES * borrower.seconds && seconds * borrower.hits > 1.0 && comes_again < RARELY
+}
+
+fn seconds_between(since_ns: u64, now_ns: u64) -> f64 {
+    (now_ns.saturating_sub(since_ns) as f64 / 1e9).max(TURN_SECONDS)
 }
 
 /// Blocks with this number are sampled at a level.
@@ -68,6 +91,8 @@ pub struct Residents {
     /// Not all blocks that were used were sampled.
     thinned: bool,
     middle: Middle,
+    /// The last blocks that came again late.
+    late: VecDeque<Late>,
     /// Nothing is known of what was before. Blocks of which nothing is known have not been used since.
     since_ns: u64,
 }
@@ -80,6 +105,14 @@ struct Resident {
     level: u32,
 }
 
+/// What a block is used for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Use {
+    Enters,
+    Read,
+    Other,
+}
+
 /// When the block in the middle was used last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Middle {
@@ -88,6 +121,14 @@ struct Middle {
     held: u32,
     /// Changes of the sample since that was found.
     changes: usize,
+}
+
+/// A block of the half that had been idle for longer was read.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    ns: u64,
+    /// For how long that half had been idle, for each of the blocks that this one stands for.
+    seconds: f64,
 }
 
 /// What was used in some time.
@@ -103,7 +144,8 @@ impl Residents {
     /// Nothing is known of what was before now.
     pub fn new(now_ns: u64) -> Self {
         let span = Span { since_ns: now_ns, ..Span::default() };
-        Self { since_ns: now_ns, lately: span, before: span, ..Self::default() }
+        let middle = Middle { ns: now_ns, ..Middle::default() };
+        Self { since_ns: now_ns, lately: span, before: span, middle, ..Self::default() }
     }
 
     /// A block enters a partition that holds so many with it.
@@ -112,27 +154,35 @@ impl Residents {
         self.fit_level(held);
         self.lately.entered += 1;
         self.last = id;
-        self.uses(id, now_ns);
+        self.uses(id, Use::Enters, now_ns);
     }
 
     /// A block is hit, by a read or a write. One that is read piece by piece is read once.
     #[inline]
     pub fn hit(&mut self, id: u64, reads: bool, now_ns: u64) {
-        self.lately.read_hits += u32::from(reads && id != self.last);
+        let reads = reads && id != self.last;
+        self.lately.read_hits += u32::from(reads);
         self.last = id;
-        self.uses(id, now_ns);
+        self.uses(id, if reads { Use::Read } else { Use::Other }, now_ns);
     }
 
     #[inline]
-    fn uses(&mut self, id: u64, now_ns: u64) {
+    fn uses(&mut self, id: u64, by: Use, now_ns: u64) {
         self.lately.used += 1;
         if self.lately.used >= self.span.max(FEWEST) {
-            self.earlier += u64::from(self.before.used);
-            self.before = std::mem::replace(&mut self.lately, Span { since_ns: now_ns, ..Span::default() });
+            self.go_on(now_ns);
         }
         if self.is_sampled(id) {
-            self.sample(id, now_ns);
+            self.sample(id, by, now_ns);
         }
+    }
+
+    /// Another span begins.
+    #[cold]
+    fn go_on(&mut self, now_ns: u64) {
+        self.earlier += u64::from(self.before.used);
+        self.before = std::mem::replace(&mut self.lately, Span { since_ns: now_ns, ..Span::default() });
+        self.idle_seconds(self.span * 2, now_ns);
     }
 
     /// A block leaves.
@@ -155,9 +205,18 @@ impl Residents {
         is_sampled(id, self.level)
     }
 
-    fn sample(&mut self, id: u64, used_ns: u64) {
+    fn sample(&mut self, id: u64, by: Use, now_ns: u64) {
         let level = self.level;
-        self.sampled.entry(id).or_insert(Resident { used_ns, level }).used_ns = used_ns;
+        let unknown = if by == Use::Enters || self.thinned { now_ns } else { self.since_ns };
+        let resident = self.sampled.entry(id).or_insert(Resident { used_ns: unknown, level });
+        if by == Use::Read && resident.used_ns <= self.middle.ns {
+            if self.late.len() == LATE {
+                self.late.pop_front();
+            }
+            let idle = now_ns.saturating_sub(self.middle.ns) as f64 / 1e9;
+            self.late.push_back(Late { ns: now_ns, seconds: idle * (1u64 << resident.level) as f64 });
+        }
+        resident.used_ns = now_ns;
         self.middle.changes += 1;
         while self.sampled.len() > SAMPLED {
             self.level += 1;
@@ -177,8 +236,20 @@ impl Residents {
         }
     }
 
+    /// How idle the blocks `held` are.
+    pub fn idle(&mut self, held: u32, now_ns: u64) -> Idle {
+        Idle { seconds: self.idle_seconds(held, now_ns), comes_again: self.comes_again(held, now_ns) }
+    }
+
+    fn comes_again(&self, held: u32, now_ns: u64) -> f64 {
+        let known_all = self.late.len() < LATE;
+        let since_ns = self.late.front().filter(|_| !known_all).map_or(self.since_ns, |late| late.ns);
+        let later = self.late.iter().skip(usize::from(!known_all)).map(|late| late.seconds);
+        later.sum::<f64>() / f64::from(held.max(2) / 2) / seconds_between(since_ns, now_ns)
+    }
+
     /// Seconds for which half of the blocks `held` have not been used; none where too few of them are known.
-    pub fn idle_seconds(&mut self, held: u32, now_ns: u64) -> f64 {
+    fn idle_seconds(&mut self, held: u32, now_ns: u64) -> f64 {
         self.fit_level(held);
         if self.thinned && self.sampled.len() < TELLING {
             return 0.0;
@@ -208,7 +279,7 @@ impl Residents {
     /// What is made of the blocks `held`, by the last that were used: as many as these, or half as many.
     pub fn turn(&self, held: u32, now_ns: u64) -> Turn {
         let (lately, before) = (&self.lately, &self.before);
-        let seconds = (now_ns.saturating_sub(before.since_ns) as f64 / 1e9).max(TURN_SECONDS);
+        let seconds = seconds_between(before.since_ns, now_ns);
         let each = |count: u32| f64::from(count) / f64::from(held.max(1)) / seconds;
         Turn {
             seconds: 1.0 / each(lately.entered + before.entered),
@@ -218,7 +289,7 @@ impl Residents {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.sampled.len() * size_of::<(u64, Resident)>()
+        self.sampled.len() * size_of::<(u64, Resident)>() + self.late.capacity() * size_of::<Late>()
     }
 }
 
@@ -317,7 +388,7 @@ mod tests {
     fn a_turn_is_of_what_was_used_last() {
         let mut residents = Residents::default();
         assert_eq!(residents.turn(1000, SECOND).hits, 0.0);
-        assert!(!lends(f64::MAX, residents.turn(1000, SECOND)), "nothing entered");
+        assert!(!lends(idle(f64::MAX), residents.turn(1000, SECOND)), "nothing entered");
         // A hundred blocks a second of which each is read at once again, for a hundred seconds; then a pause of as many.
         for second in 1..=100 {
             for at in 0..100 {
@@ -341,14 +412,47 @@ mod tests {
         assert!(residents.turn(1000, SECOND).seconds >= TURN_SECONDS);
     }
 
+    fn idle(seconds: f64) -> Idle {
+        Idle { seconds, comes_again: 0.0 }
+    }
+
+    #[test]
+    fn what_is_read_again_after_a_long_time_is_wanted_until_it_no_longer_is() {
+        for blocks in [200u64, 20_000] {
+            let (mut rng, mut residents) = (Rng::new(blocks), Residents::new(SECOND));
+            let second = |now: u64| now * SECOND / (blocks / 20);
+            let now = 20 * blocks;
+            (0..blocks).for_each(|id| residents.entered(id, id as u32 + 1, second(0)));
+            // All of them, as it comes: half have been idle for ln 2 of the mean time between two reads, and as much of them comes again.
+            for now in 1..now {
+                residents.hit(rng.below(blocks), true, second(now));
+            }
+            let held = blocks as u32;
+            let again = residents.idle(held, second(now)).comes_again;
+            assert!((again - std::f64::consts::LN_2).abs() < 0.35, "{blocks}: {again}");
+            // Nothing at all for as long as it takes to read twice as many as there are.
+            let again = residents.idle(held, second(now + 2 * blocks)).comes_again;
+            assert!(again < RARELY, "{blocks}: {again}");
+            // A few of them for as long again: the others have a pause. Writes do not count.
+            for now in now..2 * now {
+                residents.hit(rng.below(blocks / 20), true, second(now));
+                residents.hit(rng.below(blocks), false, second(now));
+                residents.hit(rng.below(blocks / 20), true, second(now));
+            }
+            let again = residents.idle(held, second(2 * now)).comes_again;
+            assert!(again < RARELY, "{blocks}: {again}");
+        }
+    }
+
     #[test]
     fn who_has_paused_lends_to_a_burst_and_nobody_to_a_scan_or_while_it_uses_its_own() {
         let burst = Turn { seconds: 4.0, hits: 0.01 };
-        assert!(lends(800.0, burst));
-        assert!(!lends(800.0, Turn { hits: 0.0, ..burst }), "a scan");
-        assert!(!lends(800.0, Turn { hits: 0.001, ..burst }), "what it holds is idle too");
-        assert!(!lends(800.0, Turn { seconds: 110.0, ..burst }), "few enter");
-        assert!(!lends(30.0, Turn { hits: 1.0, ..burst }), "it is in use");
-        assert!(!lends(0.0, Turn { seconds: 0.0, hits: f64::INFINITY }));
+        assert!(lends(idle(800.0), burst));
+        assert!(!lends(idle(800.0), Turn { hits: 0.0, ..burst }), "a scan");
+        assert!(!lends(idle(800.0), Turn { hits: 0.001, ..burst }), "what it holds is idle too");
+        assert!(!lends(idle(800.0), Turn { seconds: 110.0, ..burst }), "few enter");
+        assert!(!lends(idle(30.0), Turn { hits: 1.0, ..burst }), "it is in use");
+        assert!(!lends(Idle { seconds: 800.0, comes_again: 0.2 }, burst), "it is wanted again");
+        assert!(!lends(idle(0.0), Turn { seconds: 0.0, hits: f64::INFINITY }));
     }
 }

@@ -198,9 +198,9 @@ impl Lending {
         for at in (0..self.parts.len()).filter(|&at| at != tenant) {
             if self.lends_at_most(at) > 0 {
                 let held = self.resident(at);
-                let idle = self.residents[at].idle_seconds(held, self.now_ns);
-                if lends(idle, turn) && found.is_none_or(|(_, most)| idle > most) {
-                    found = Some((at, idle));
+                let idle = self.residents[at].idle(held, self.now_ns);
+                if lends(idle, turn) && found.is_none_or(|(_, most)| idle.seconds > most) {
+                    found = Some((at, idle.seconds));
                 }
             }
         }
@@ -334,5 +334,26 @@ mod tests {
             rig.read(0, round % 500..round % 500 + 1, 1);
         }
         assert_eq!(rig.held(), [500, 500]);
+    }
+
+    #[test]
+    fn who_reads_all_that_it_holds_seldom_keeps_it_beside_a_scan_with_a_few_hot_blocks_until_it_pauses() {
+        let mut rig = Rig::new();
+        rig.read(0, 0..500, 1);
+        let burst = |rig: &mut Rig, rounds: Range<u64>, reads: bool| {
+            for round in rounds {
+                // What it reads is older than eight times as long as the other takes to turn its own over.
+                let scan = 1000 + round * 60;
+                rig.read(1, 0..10, 2);
+                rig.read(1, scan..scan + 60, 1);
+                if reads {
+                    rig.read(0, round % 500..round % 500 + 1, 1);
+                }
+            }
+        };
+        burst(&mut rig, 0..1000, true);
+        assert_eq!(rig.held(), [500, 500]);
+        burst(&mut rig, 1000..2000, false);
+        assert!(rig.held()[0] < 200, "{:?}", rig.held());
     }
 }
