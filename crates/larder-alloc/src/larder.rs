@@ -7,7 +7,7 @@
 //!
 //! - What measurements say of the last prediction corrects the next one (`memory`).
 //! - A change must pay for the blocks that have to be filled anew (`hysteresis`).
-//! - Reservations restrict what a tenant may be given, or are refused (`promises`, `demanded`).
+//! - Reservations restrict what a tenant may be given, or are refused (`promises`, `demanded`, `unmet`).
 //! - Tenants with shares divide in proportion what the plan gives them together (`proportional`).
 //! - A tenant of which nothing is known gets an equal part; one that is idle is remembered, less and less (`sizes`, `memory`).
 //! - What nobody gains from is given away all the same (`spare`).
@@ -26,6 +26,7 @@ mod reasons;
 mod sizes;
 pub mod solver;
 mod spare;
+mod unmet;
 
 use larder_locality::CurvePolicy;
 use larder_policy::spec::{AdmissionSpec, CachingSpec, PolicySpec};

@@ -77,7 +77,7 @@ impl Menu {
         };
         let lru = findings.curves.iter().filter_map(|curves| {
             let write = curves.policy().write_policy().filter(|&write| allowed(write))?;
-            Some(of_curves(curves, write, findings.latencies, seconds))
+            Some(of_curves(curves, findings.sampled, write, findings.latencies, seconds))
         });
         let bank = findings.bank.iter().filter(|curve| allowed(curve.write));
         let others = bank.filter_map(|curve| of_bank(curve, findings.latencies, seconds));
@@ -110,12 +110,39 @@ impl Served {
     }
 }
 
-fn of_curves(curves: &PolicyCurves, write: WritePolicy, latencies: Latencies, seconds: f64) -> Way {
+/// A curve rises so much, as a part of all requests, where it has a cliff: as of a loop, of which an LRU cache that is a block too small has nothing.
+const CLIFF: f64 = 0.1;
+
+/// What is seen of a cliff in a sample is off by so many standard deviations at most.
+const DEVIATIONS: f64 = 2.0;
+
+/// What a partition needs for what a sample says of one of so many blocks: more, where there is a cliff.
+///
+/// Of `blocks` a sample at rate R has `blocks R` in the mean, with the variance of as many throws of a coin.
+fn beyond_cliff(curves: &PolicyCurves, sampled: f64, blocks: u64) -> u64 {
+    let (size, requests) = (blocks as f64, curves.counted().requests as f64);
+    if sampled <= 0.0 || blocks == 0 {
+        return blocks;
+    }
+    let margin = 1.0 + DEVIATIONS * ((1.0 - sampled).max(0.0) / (size * sampled)).sqrt();
+    let hits = |blocks: u64| curves.at(blocks).read_request_hits as f64;
+    let is_cliff = hits(blocks) - hits((size / margin) as u64) > CLIFF * requests;
+    if is_cliff { (size * margin).ceil() as u64 } else { blocks }
+}
+
+fn of_curves(
+    curves: &PolicyCurves,
+    sampled: f64,
+    write: WritePolicy,
+    latencies: Latencies,
+    seconds: f64,
+) -> Way {
     let counted = curves.counted();
     let mut sizes: Vec<u64> = [&counted.read_request_hits, &counted.read_hits, &counted.write_hits]
         .iter()
         .flat_map(|curve| curve.steps().iter().map(|step| step.0))
         .chain([0, 1])
+        .map(|blocks| beyond_cliff(curves, sampled, blocks))
         .collect();
     sizes.sort_unstable();
     sizes.dedup();

@@ -276,6 +276,7 @@ impl Observer {
         if let Some(analyzer) = self.scopes.as_ref().and_then(|scopes| scopes.analyzer.as_ref()) {
             let counts = analyzer.counts();
             findings.curves = counts.curves();
+            findings.sampled = analyzer.rate();
             findings.epoch = analyzer.findings_with(&counts, &findings.curves);
         } else if !self.design.wants_curves() {
             // Nothing was analyzed; that there were requests is known all the same.

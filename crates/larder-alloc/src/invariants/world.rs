@@ -154,6 +154,7 @@ impl Host {
             latencies,
             usage,
             held_at_price: (self.rng.below(2) == 0).then(|| self.rng.below(CACHE_MAX.into()) as u32),
+            sampled: if self.rng.below(2) == 0 { 0.0 } else { self.rng.unit() },
         }
     }
 

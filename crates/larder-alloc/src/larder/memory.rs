@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::demanded::Demanded;
+use super::unmet::Unmet;
 use crate::choices::points;
 use crate::correction::{Correction, held_blocks};
 use crate::menu::Menu;
@@ -32,13 +33,22 @@ pub(super) struct Known {
     pub(super) correction: Correction,
     /// What came of the requests per second that it was promised.
     pub(super) demanded: Demanded,
+    /// Whether what it was promised comes.
+    pub(super) unmet: Unmet,
 }
 
 impl Default for Known {
     fn default() -> Self {
         let correction = Correction::of_epochs(CORRECTED_EPOCHS);
-        let (menu, demanded) = (Menu::default(), Demanded::default());
-        Self { menu, weight: 0.0, seconds: 0.0, fresh: false, correction, demanded }
+        Self {
+            menu: Menu::default(),
+            weight: 0.0,
+            seconds: 0.0,
+            fresh: false,
+            correction,
+            demanded: Demanded::default(),
+            unmet: Unmet::default(),
+        }
     }
 }
 
@@ -76,6 +86,7 @@ impl Known {
         });
         let under = findings.under_decision();
         self.demanded.learn(tenant.goals.reservation, &under, constraints.epoch_seconds);
+        self.unmet.learn(tenant.goals.reservation, &under, constraints.epoch_seconds);
         if let Some((measured, predicted)) = self.measured_and_predicted(tenant, &under.measured) {
             self.correction.learn(measured, predicted, under.part);
         }
@@ -124,6 +135,7 @@ impl Memory {
         for (tenant, &limit) in tenants.iter().zip(limits) {
             if let Some(known) = self.known.get_mut(tenant.name) {
                 known.demanded.promise(tenant.goals.reservation, limit);
+                known.unmet.promise(tenant.goals.reservation, limit);
             }
         }
     }

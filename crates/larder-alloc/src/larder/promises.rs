@@ -1,7 +1,7 @@
 //! Reservations: what a tenant was promised restricts what it may be given.
 //!
 //! They are granted in the order of the tenants, as far as those granted before, and everybody's least, leave room. One that
-//! cannot be met is refused, with the best that could be had; the tenant then takes part as one without. So is one of requests that the tenant does not ask for ([`super::demanded`]).
+//! cannot be met is refused, with the best that could be had; the tenant then takes part as one without. So is one of requests that the tenant does not ask for ([`super::demanded`]), and one that does not come ([`super::unmet`]).
 
 use super::memory::Known;
 use super::options::{best, options};
@@ -89,21 +89,29 @@ impl Wish<'_> {
             return;
         };
         if let Some(rate) = self.known.demanded.asks_for() {
-            let again = match self.known.demanded.expected_in_epochs() {
-                epochs if epochs > 1.0 => format!("in {epochs} epochs"),
-                _ => "in an epoch".into(),
-            };
+            let again = in_epochs(self.known.demanded.expected_in_epochs());
             let words = format!(
                 "{promise} refused: it asks for no more than {rate:.0} IOPS, with the latency that would bring them (tried again {again}, or once it asks for more)"
             );
             offers[at].words = Some(words);
             return;
         }
+        let told = |latency: f64| match self.reservation {
+            Reservation::Latency(_) => seconds(latency),
+            Reservation::Iops(_) => format!("{:.0} IOPS", outstanding(findings) / latency),
+        };
+        if let Some(came) = self.known.unmet.came() {
+            let again = in_epochs(self.known.unmet.tried_in_epochs());
+            let words = format!(
+                "{promise} refused: it was granted and did not come, the best that came was {} (tried again {again})",
+                told(came)
+            );
+            offers[at].words = Some(words);
+            return;
+        }
         let (limit, best) = match self.reservation {
-            Reservation::Latency(most) => (most, seconds(best)),
-            Reservation::Iops(least) => {
-                (outstanding(findings) / least, format!("{:.0} IOPS", outstanding(findings) / best))
-            }
+            Reservation::Latency(most) => (most, told(best)),
+            Reservation::Iops(least) => (outstanding(findings) / least, told(best)),
         };
         let beside = if offers.iter().any(|offer| offer.limit.is_finite()) {
             "beside what is promised to others "
@@ -149,6 +157,10 @@ fn words(reservation: Reservation) -> String {
         Reservation::Latency(most) => format!("the reserved latency of {}", seconds(most)),
         Reservation::Iops(least) => format!("the reserved {least:.0} IOPS"),
     }
+}
+
+fn in_epochs(epochs: f64) -> String {
+    if epochs > 1.0 { format!("in {epochs} epochs") } else { "in an epoch".into() }
 }
 
 /// A time as people read it.

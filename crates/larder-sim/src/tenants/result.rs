@@ -54,9 +54,9 @@ pub struct TenantResult {
     pub backing_reads: u64,
     /// Blocks written to the backing, by guests and when dirty blocks left.
     pub backing_writes: u64,
-    /// Blocks held, in the mean over time.
+    /// Blocks held, in the mean over the time that the tenant was there; of the total, over the time until the last one left.
     pub mean_occupied_blocks: f64,
-    /// Blocks allotted, in the mean over time; while nothing limited them, those held.
+    /// Blocks allotted, in the mean over the same time; while nothing limited them, those held.
     pub mean_quota_blocks: f64,
 }
 

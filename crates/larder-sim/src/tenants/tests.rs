@@ -113,6 +113,8 @@ fn what_is_held_is_a_mean_over_time_however_long_an_epoch_is() {
         let result = run(&plan, &[trace("R1 R2 R1 R3 R1")]);
         assert!((result.tenants[0].mean_occupied_blocks - 2.0).abs() < 1e-9, "{epoch_seconds}");
         assert_eq!(result.tenants[0].mean_quota_blocks, 4.0);
+        // Requests under way after the last one came change nothing of what there was.
+        assert_eq!(result.total.mean_quota_blocks, 4.0);
     }
 }
 

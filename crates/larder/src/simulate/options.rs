@@ -37,7 +37,8 @@ pub struct Options {
     #[arg(short, long)]
     pub format: Option<Format>,
     /// Replacement policies, or `all` (Belady's aside). `arc+nth:3` is ARC behind an admission policy [default:
-    /// lru,arc,larc,s3-fifo]. With tenants: one, in place of what their allocators have.
+    /// lru,arc,larc,s3-fifo]. With tenants: one, in place of what their
+    /// allocators begin with; `larder` chooses by itself from its first decision on.
     #[arg(short, long, value_name = "P,…", value_delimiter = ',')]
     pub policy: Vec<PolicyChoice>,
     /// Admission policies to put in front of each: always, larc, larc:when-full, nth:N, bloom, prob:P.

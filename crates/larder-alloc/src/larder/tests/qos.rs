@@ -95,6 +95,34 @@ fn requests_that_nobody_asks_for_are_not_promised_for_ever() {
     assert!(refused[1].quota_blocks >= 50, "what it does not need is the other's");
 }
 
+/// The partition is never filled, as where a budget of SSD writes lets nothing in: what is expected of it does not come.
+#[test]
+fn what_does_not_come_is_not_promised_for_ever() {
+    let mut found = epoch(&[(50, 20_000)], 20_000, 0);
+    found.measured = Measured { read_misses: Timed { count: 20_000, seconds: 100.0 }, ..Measured::default() };
+    found.usage.resident_blocks = 1;
+    for (reservation, came) in [
+        (Reservation::Latency(1e-3), "the best that came was 5.00 ms"),
+        (Reservation::Iops(300.0), "the best that came was 200 IOPS"),
+    ] {
+        let other = epoch(&[(80, 5000)], 100_000, 0);
+        let tenants = [
+            Tenant { quota_blocks: 50, ..reserved("t", &found, reservation) },
+            tenant("other", Some(&other)),
+        ];
+        let constraints = Constraints { epoch_seconds: SECONDS, ..cache(100) };
+        let mut larder = Larder::default();
+        let mut decide = || larder.allocate(&tenants, &constraints).expect("decides")[0].reason.clone();
+        let granted: Vec<String> = (0..5).map(|_| decide()).collect();
+        assert!(granted.iter().all(|reason| reason.contains("granted")), "{granted:?}");
+        let refused = decide();
+        for words in ["refused: it was granted and did not come", came, "tried again in 8 epochs"] {
+            assert!(refused.contains(words), "{refused}");
+        }
+        assert!(decide().contains("tried again in 7 epochs"));
+    }
+}
+
 #[test]
 fn latencies_keep_the_proportions_of_the_shares() {
     let (a, b, c) = (smooth(20_000, 10_000), smooth(40_000, 30_000), smooth(10_000, 5000));

@@ -10,6 +10,9 @@ impl<S: Source> Run<'_, S> {
     pub(super) fn finish(mut self, cpu_seconds: f64) -> TenantsResult {
         self.close_rows();
         let end = self.guests.iter().map(|guest| guest.last_done).max().unwrap_or(0).max(self.now);
+        // Requests may be under way long after the last tenant has left.
+        let there = |guest: &Guest<S>| guest.arrivals.start_ns() as f64 + guest.there_ns;
+        let until = self.guests.iter().map(there).fold(1.0, f64::max);
         let names: Vec<String> = self.plan.tenants.iter().map(|tenant| tenant.name.clone()).collect();
         let (mut reads, mut writes, mut total) = (Latency::new(), Latency::new(), TenantResult::default());
         let mut hits = 0;
@@ -18,8 +21,8 @@ impl<S: Source> Run<'_, S> {
             writes.merge(&guest.writes);
             hits += guest.hits;
             add(&mut total, &guest.count);
-            total.mean_occupied_blocks += guest.occupied_ns / end.max(1) as f64;
-            total.mean_quota_blocks += guest.quota_ns / end.max(1) as f64;
+            total.mean_occupied_blocks += guest.occupied_ns / until;
+            total.mean_quota_blocks += guest.quota_ns / until;
         }
         let tell = |guest: &Guest<S>, name: &String| {
             let start = guest.arrivals.start_ns();

@@ -89,7 +89,7 @@ pub struct Machine {
     /// The least that a tenant gets [default: 1MiB].
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub min: Option<u64>,
-    /// What to minimise: mean-latency, sum-of-latencies, total-misses or iops [default: mean-latency].
+    /// What `centaur` and `convex-hull` minimise: mean-latency, sum-of-latencies, total-misses or iops [default: mean-latency].
     #[arg(long, value_name = "WHAT", value_parser = objective)]
     pub objective: Option<Objective>,
     /// The blocks that the analyzers look at: a share (`1%`), or a number of them (`8192`) [default: 8192].
