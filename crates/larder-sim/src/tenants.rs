@@ -42,6 +42,7 @@ pub use device::{DeviceSpec, Op, UnknownDevice};
 pub use hindsight::{Hindsight, hindsight};
 pub use plan::{Backing, Caching, Pace, Recorded, RecordedDecision, TenantPlan, TenantsPlan};
 pub use result::{
-    Achieved, DayWrites, DecisionRow, DeviceUse, Pause, SsdWritesByCause, TenantResult, TenantsResult,
+    Achieved, AllowedWrites, DayWrites, DecisionRow, DeviceUse, Pause, SsdWritesByCause, TenantResult,
+    TenantsResult,
 };
 pub use run::{TenantsError, simulate_tenants};

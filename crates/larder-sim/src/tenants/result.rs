@@ -136,6 +136,19 @@ pub struct DayWrites {
     pub blocks: u64,
 }
 
+/// What a run was allowed to write to the SSD.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct AllowedWrites {
+    /// Bytes in each period.
+    pub period_bytes: f64,
+    /// Seconds of a period.
+    pub period_seconds: f64,
+    /// Bytes in the whole run, of whose last period as much as the run has of it.
+    pub bytes: f64,
+    /// The share of these that was written, from 0 on.
+    pub used: f64,
+}
+
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TenantsResult {
@@ -154,6 +167,9 @@ pub struct TenantsResult {
     /// What was written to the SSD by day, where anything was.
     #[serde(skip)]
     pub ssd_writes_by_day: Vec<DayWrites>,
+    /// What was allowed to be written to it, where that was limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ssd_write_budget: Option<AllowedWrites>,
     /// All tenants together.
     pub total: TenantResult,
     /// Each.

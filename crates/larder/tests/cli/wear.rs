@@ -53,6 +53,28 @@ fn the_last_hours_of_a_run_have_no_whole_days_writes() {
     assert!((forecast / (written / seconds * 86_400.0) - 1.0).abs() < 1e-9, "{forecast} {written}");
 }
 
+#[test]
+fn what_may_be_written_is_told_beside_what_was() {
+    let lab = Lab::new();
+    let run = ["simulate", "--tenant", MORE_THAN_A_DAY, "--cache", "8MiB"];
+    let told = json(&lab, &[&run[..], &["--dwpd", "1"]].concat());
+    let (run_told, budget) = (&told["runs"][0], &told["runs"][0]["ssd_write_budget"]);
+    assert_eq!((number(budget, "period_bytes"), number(budget, "period_seconds")), (8.0 * MIB, 86_400.0));
+    let allowed = 8.0 * MIB * number(run_told, "seconds") / 86_400.0;
+    assert!((number(budget, "bytes") / allowed - 1.0).abs() < 1e-3, "{budget} {allowed}");
+    let written = number(&run_told["total"]["ssd_writes"], "total") * number(run_told, "block_bytes");
+    assert!((number(budget, "used") - written / number(budget, "bytes")).abs() < 1e-9, "{budget}");
+    let whole = json(&lab, &[&run[..], &["--ssd-write-budget", "4MiB"]].concat());
+    let budget = &whole["runs"][0]["ssd_write_budget"];
+    assert_eq!(number(budget, "bytes"), 4.0 * MIB);
+    assert!(number(budget, "used") > 0.5 && number(budget, "used") <= 1.0, "{budget}");
+    let text = String::from_utf8(larder(&lab, &[&run[..], &["--ssd-write-budget", "4MiB"]].concat()).stdout);
+    let text = text.expect("text");
+    assert!(text.contains("Budget of SSD writes") && text.contains("4.0 MiB"), "{text}");
+    let free = json(&lab, &run);
+    assert!(free["runs"][0].get("ssd_write_budget").is_none(), "{free}");
+}
+
 /// One request each second for an hour, from that second on, each for a block of its own.
 fn hour(lab: &Lab, name: &str, from: u64) {
     let second = |at: u64| format!("{},a,0,Write,{},4096,0\n", (from + at) * 10_000_000, at * 4096);

@@ -1,7 +1,9 @@
 //! What was counted, told.
 
 use super::super::latency::Latency;
-use super::super::result::{SsdWritesByCause, TenantResult, TenantsResult};
+use larder_alloc::control::WriteBudget;
+
+use super::super::result::{AllowedWrites, SsdWritesByCause, TenantResult, TenantsResult};
 use super::Run;
 use super::guest::Guest;
 use crate::Source;
@@ -34,6 +36,13 @@ impl<S: Source> Run<'_, S> {
         };
         let tenants: Vec<_> = self.guests.iter().zip(&names).map(|(guest, name)| tell(guest, name)).collect();
         let devices = self.machine.used(end.max(self.written_back), &names);
+        let total = conclude(total, "total", &reads, &writes, hits, end);
+        let written = total.ssd_writes.total as f64 * f64::from(self.block.bytes());
+        // One that a daemon had used up in part says nothing of what is left.
+        let budget = self.plan.budget.filter(|_| self.plan.recorded.is_none());
+        let seconds = self.plan.ends_seconds.unwrap_or(until / 1e9);
+        let ssd_write_budget =
+            budget.map(|budget| allowed(budget, seconds, self.plan.spends_evenly, written));
         TenantsResult {
             allocator: self.plan.allocator.clone(),
             cache_bytes: self.plan.cache_bytes,
@@ -42,7 +51,8 @@ impl<S: Source> Run<'_, S> {
             seconds: end as f64 / 1e9,
             longest_pause: self.idle.longest,
             ssd_writes_by_day: self.by_day,
-            total: conclude(total, "total", &reads, &writes, hits, end),
+            ssd_write_budget,
+            total,
             tenants,
             decisions: self.rows,
             devices,
@@ -51,6 +61,20 @@ impl<S: Source> Run<'_, S> {
             cpu_seconds,
             control_cpu_seconds: self.control_cpu,
         }
+    }
+}
+
+/// What may be written in so many seconds, and how far that was used.
+fn allowed(budget: WriteBudget, seconds: f64, evenly: bool, written: f64) -> AllowedWrites {
+    let WriteBudget { bytes: period_bytes, period_seconds } = budget;
+    // A run that ends a moment before its only period has all of it; one of which nobody knew when it ends spent evenly.
+    let periods = if evenly { seconds / period_seconds } else { (seconds / period_seconds).max(1.0) };
+    let bytes = period_bytes * periods;
+    AllowedWrites {
+        period_bytes,
+        period_seconds,
+        bytes,
+        used: if bytes > 0.0 { written / bytes } else { 0.0 },
     }
 }
 

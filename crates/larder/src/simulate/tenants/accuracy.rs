@@ -99,6 +99,7 @@ mod tests {
             seconds: 1.0,
             longest_pause: None,
             ssd_writes_by_day: Vec::new(),
+            ssd_write_budget: None,
             total: larder_sim::tenants::TenantResult::default(),
             tenants: Vec::new(),
             decisions,

@@ -25,6 +25,11 @@ fn section(found: &Found<'_>, reasons: bool, width: u16) -> String {
     let lines = found.runs().count() * found.workload.tenants.len();
     text += &format!("\nLatency and hits, all tenants together\n{}", latencies(found, width));
     text += &format!("\nWhat it cost\n{}", costs(found, width));
+    let budgets = budgets(found);
+    if !budgets.is_empty() {
+        let headings = ["cache", "allocator", "allowed", "written", "used"];
+        text += &format!("\nBudget of SSD writes\n{}", table(headings, budgets, &[1], width));
+    }
     if found.workload.tenants.len() > 1 && lines <= LINES_MAX {
         text += &format!("\nTenants\n{}", tenants(found, width));
     }
@@ -172,6 +177,20 @@ fn costs(found: &Found<'_>, width: u16) -> String {
         "over-\nhead",
     ];
     table(headings, columns::<9, 11>(found, COLUMNS), &[1], width)
+}
+
+/// What might be written to the SSD, where that is limited, and what was.
+fn budgets(found: &Found<'_>) -> Vec<[String; 5]> {
+    let row = |group: &Group<'_>, at: usize| {
+        let run = &group.runs[at];
+        let budget = run.ssd_write_budget?;
+        let (allowed, written) = (HumanSize(budget.bytes as u64), written(run, run.total.ssd_writes.total));
+        let used = percent(Some(budget.used));
+        Some([size(group, at), run.allocator.clone(), allowed.to_string(), written, used])
+    };
+    let of_group =
+        |group: &Group<'_>| (0..group.runs.len()).filter_map(|at| row(group, at)).collect::<Vec<_>>();
+    found.groups.iter().flat_map(of_group).collect()
 }
 
 /// The mean over so many requests.
