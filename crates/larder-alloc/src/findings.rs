@@ -158,7 +158,7 @@ pub struct Findings {
     pub seconds: f64,
     /// Curves of LRU caches, one for each policy that the allocator needs ([`crate::Needs`]).
     pub curves: Vec<PolicyCurves>,
-    /// The share of the blocks that these were made of, above 0 and up to 1; 0 where it was all of them.
+    /// The share of the blocks that these were made of, up to 1; 0 where that is not known, and taken for all of them.
     pub sampled: f64,
     /// Points of other caches, for each mode that the allocator needs.
     pub bank: Vec<BankCurve>,

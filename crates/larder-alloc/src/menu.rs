@@ -118,14 +118,14 @@ const DEVIATIONS: f64 = 2.0;
 
 /// What a partition needs for what a sample says of one of so many blocks: more, where there is a cliff.
 ///
-/// Of `blocks` a sample at rate R has `blocks R` in the mean, with the variance of as many throws of a coin.
+/// Of `blocks` a sample at rate R has `blocks R` in the mean, with the variance of as many throws of a coin at most.
 fn beyond_cliff(curves: &PolicyCurves, sampled: f64, blocks: u64) -> u64 {
     let (size, requests) = (blocks as f64, curves.counted().requests as f64);
     if sampled <= 0.0 || blocks == 0 {
         return blocks;
     }
     let margin = 1.0 + DEVIATIONS * ((1.0 - sampled).max(0.0) / (size * sampled)).sqrt();
-    let hits = |blocks: u64| curves.at(blocks).read_request_hits as f64;
+    let hits = |blocks: u64| curves.counted().read_request_hits.at(blocks) as f64;
     let is_cliff = hits(blocks) - hits((size / margin) as u64) > CLIFF * requests;
     if is_cliff { (size * margin).ceil() as u64 } else { blocks }
 }
@@ -138,17 +138,18 @@ fn of_curves(
     seconds: f64,
 ) -> Way {
     let counted = curves.counted();
-    let mut sizes: Vec<u64> = [&counted.read_request_hits, &counted.read_hits, &counted.write_hits]
+    let mut sizes: Vec<(u64, u64)> = [&counted.read_request_hits, &counted.read_hits, &counted.write_hits]
         .iter()
         .flat_map(|curve| curve.steps().iter().map(|step| step.0))
-        .chain([0, 1])
-        .map(|blocks| beyond_cliff(curves, sampled, blocks))
+        .map(|blocks| (beyond_cliff(curves, sampled, blocks), blocks))
+        .chain([(0, 0), (1, 1)])
         .collect();
-    sizes.sort_unstable();
-    sizes.dedup();
+    // What is needed, and what is served by then: of what is needed for several sizes, the largest.
+    sizes.sort_unstable_by_key(|&(needed, served)| (needed, std::cmp::Reverse(served)));
+    sizes.dedup_by_key(|&mut (needed, _)| needed);
     let requests = counted.requests as f64;
     let reads = counted.read_requests as f64;
-    let point = |blocks: u64| {
+    let point = |(needed, blocks): (u64, u64)| {
         let at: AtSize = curves.at(blocks);
         let read_hits = (at.read_request_hits as f64).min(reads);
         let writes = requests - reads;
@@ -169,7 +170,7 @@ fn of_curves(
             },
         };
         Point {
-            blocks,
+            blocks: needed,
             latency: served.latency(&latencies),
             ssd_writes: at.ssd_writes() as f64 / seconds,
             request_hit_ratio: ratio(served.read_hits + served.cached_writes, requests),
@@ -180,7 +181,7 @@ fn of_curves(
 }
 
 /// At most [`POINTS_MAX`] of the sizes, the first and the last among them.
-fn thinned(sizes: &[u64]) -> impl Iterator<Item = u64> + '_ {
+fn thinned<S: Copy>(sizes: &[S]) -> impl Iterator<Item = S> + '_ {
     let every = sizes.len().div_ceil(POINTS_MAX - 1).max(1);
     let last = sizes.len().saturating_sub(1);
     (0..sizes.len()).filter(move |at| at % every == 0 || *at == last).map(|at| sizes[at])

@@ -90,6 +90,8 @@ pub struct Residents {
     sampled: BTreeMap<u64, Resident>,
     /// Not all blocks that were used were sampled.
     thinned: bool,
+    /// Some are sampled that were not when they were used before.
+    widened: bool,
     middle: Middle,
     /// The last blocks that came again late.
     late: VecDeque<Late>,
@@ -127,7 +129,7 @@ struct Middle {
 #[derive(Clone, Copy, Debug)]
 struct Late {
     ns: u64,
-    /// For how long that half had been idle, for each of the blocks that this one stands for.
+    /// For how long that half had been idle, times its part that this block stands for.
     seconds: f64,
 }
 
@@ -182,7 +184,10 @@ impl Residents {
     fn go_on(&mut self, now_ns: u64) {
         self.earlier += u64::from(self.before.used);
         self.before = std::mem::replace(&mut self.lately, Span { since_ns: now_ns, ..Span::default() });
-        self.idle_seconds(self.span * 2, now_ns);
+        // Before anything has entered, or anybody asked, it is not known what is held.
+        if self.span > 0 {
+            self.idle_seconds(self.span * 2, now_ns);
+        }
     }
 
     /// A block leaves.
@@ -207,14 +212,15 @@ impl Residents {
 
     fn sample(&mut self, id: u64, by: Use, now_ns: u64) {
         let level = self.level;
-        let unknown = if by == Use::Enters || self.thinned { now_ns } else { self.since_ns };
+        let unknown = if by == Use::Enters || self.widened { now_ns } else { self.since_ns };
         let resident = self.sampled.entry(id).or_insert(Resident { used_ns: unknown, level });
-        if by == Use::Read && resident.used_ns <= self.middle.ns {
+        if by == Use::Read && self.span > 0 && resident.used_ns <= self.middle.ns {
             if self.late.len() == LATE {
                 self.late.pop_front();
             }
             let idle = now_ns.saturating_sub(self.middle.ns) as f64 / 1e9;
-            self.late.push_back(Late { ns: now_ns, seconds: idle * (1u64 << resident.level) as f64 });
+            let part = (1u64 << resident.level) as f64 / f64::from(self.span);
+            self.late.push_back(Late { ns: now_ns, seconds: idle * part });
         }
         resident.used_ns = now_ns;
         self.middle.changes += 1;
@@ -233,19 +239,21 @@ impl Residents {
     fn fit_level(&mut self, held: u32) {
         while self.level > 0 && held >> self.level < FEWEST {
             self.level -= 1;
+            self.widened = true;
         }
     }
 
     /// How idle the blocks `held` are.
     pub fn idle(&mut self, held: u32, now_ns: u64) -> Idle {
-        Idle { seconds: self.idle_seconds(held, now_ns), comes_again: self.comes_again(held, now_ns) }
+        self.span = held / 2;
+        Idle { seconds: self.idle_seconds(held, now_ns), comes_again: self.comes_again(now_ns) }
     }
 
-    fn comes_again(&self, held: u32, now_ns: u64) -> f64 {
+    fn comes_again(&self, now_ns: u64) -> f64 {
         let known_all = self.late.len() < LATE;
         let since_ns = self.late.front().filter(|_| !known_all).map_or(self.since_ns, |late| late.ns);
         let later = self.late.iter().skip(usize::from(!known_all)).map(|late| late.seconds);
-        later.sum::<f64>() / f64::from(held.max(2) / 2) / seconds_between(since_ns, now_ns)
+        later.sum::<f64>() / seconds_between(since_ns, now_ns)
     }
 
     /// Seconds for which half of the blocks `held` have not been used; none where too few of them are known.
@@ -442,6 +450,22 @@ mod tests {
             let again = residents.idle(held, second(2 * now)).comes_again;
             assert!(again < RARELY, "{blocks}: {again}");
         }
+    }
+
+    #[test]
+    fn what_was_there_before_is_wanted_if_it_is_read_for_the_first_time_since() {
+        let blocks = 20_000u64;
+        let (mut rng, mut residents) = (Rng::new(1), Residents::new(SECOND));
+        // Nobody has asked how much is held: the sample is as it was.
+        (0..blocks).for_each(|at| residents.hit(at % 5_000, true, SECOND + at));
+        assert!(residents.level >= 3 && residents.sampled.len() > SAMPLED / 4, "{}", residents.level);
+        residents.idle(blocks as u32, 2 * SECOND);
+        // All of them, as it comes, half as often as there are.
+        for at in 1..blocks / 2 {
+            residents.hit(rng.below(blocks), true, 2 * SECOND + at * 10 * SECOND / blocks);
+        }
+        let again = residents.idle(blocks as u32, 7 * SECOND).comes_again;
+        assert!(again > RARELY, "{again}");
     }
 
     #[test]

@@ -96,22 +96,23 @@ impl Wish<'_> {
             offers[at].words = Some(words);
             return;
         }
-        let told = |latency: f64| match self.reservation {
-            Reservation::Latency(_) => seconds(latency),
-            Reservation::Iops(_) => format!("{:.0} IOPS", outstanding(findings) / latency),
-        };
         if let Some(came) = self.known.unmet.came() {
             let again = in_epochs(self.known.unmet.tried_in_epochs());
+            let came = match self.reservation {
+                Reservation::Latency(_) => seconds(came.latency),
+                Reservation::Iops(_) => format!("{:.0} IOPS", came.rate),
+            };
             let words = format!(
-                "{promise} refused: it was granted and did not come, the best that came was {} (tried again {again})",
-                told(came)
+                "{promise} refused: it was granted and did not come, the best that came was {came} (tried again {again})"
             );
             offers[at].words = Some(words);
             return;
         }
         let (limit, best) = match self.reservation {
-            Reservation::Latency(most) => (most, told(best)),
-            Reservation::Iops(least) => (outstanding(findings) / least, told(best)),
+            Reservation::Latency(most) => (most, seconds(best)),
+            Reservation::Iops(least) => {
+                (outstanding(findings) / least, format!("{:.0} IOPS", outstanding(findings) / best))
+            }
         };
         let beside = if offers.iter().any(|offer| offer.limit.is_finite()) {
             "beside what is promised to others "

@@ -105,6 +105,24 @@ fn a_loop_has_room_for_what_a_sample_does_not_tell() {
 }
 
 #[test]
+fn the_smallest_partition_is_on_the_menu_whatever_a_sample_says() {
+    let config = AnalyzerConfig {
+        policies: vec![CurvePolicy::WriteBack],
+        sampling: Sampling::Blocks(64),
+        history_blocks: u64::MAX,
+        seed: 1,
+    };
+    let mut analyzer = Analyzer::new(&config);
+    // Each block in four requests, so that most of them hit with one block.
+    (0..400_000).for_each(|at| analyzer.observe(Op::Read, at / 4..at / 4 + 1));
+    let (curves, sampled) = (analyzer.curves(), analyzer.rate());
+    let found = Findings { curves, sampled, latencies: LATENCIES, ..Findings::from(analyzer.finish_epoch()) };
+    let menu = Menu::of(&found, true);
+    let one = way(&menu, WritePolicy::WriteBack).at(1);
+    assert!(one.blocks == 1 && one.request_hit_ratio > 0.5, "{one:?}");
+}
+
+#[test]
 fn what_rises_by_and_by_is_taken_as_a_sample_tells_it() {
     let hits: Vec<(u64, u64)> = (1..=100).map(|at| (at * 100, 9)).collect();
     let counted = Counted {

@@ -14,7 +14,7 @@ impl<S: Source> Run<'_, S> {
         let end = self.guests.iter().map(|guest| guest.last_done).max().unwrap_or(0).max(self.now);
         // Requests may be under way long after the last tenant has left.
         let there = |guest: &Guest<S>| guest.arrivals.start_ns() as f64 + guest.there_ns;
-        let until = self.guests.iter().map(there).fold(1.0, f64::max);
+        let until = self.guests.iter().filter(|guest| guest.there_ns > 0.0).map(there).fold(1.0, f64::max);
         let names: Vec<String> = self.plan.tenants.iter().map(|tenant| tenant.name.clone()).collect();
         let (mut reads, mut writes, mut total) = (Latency::new(), Latency::new(), TenantResult::default());
         let mut hits = 0;
