@@ -89,6 +89,8 @@ pub struct Trial<P> {
     missed: bool,
     /// Nothing is written to the SSD.
     closed: bool,
+    /// What would have to leave for others cannot leave.
+    stuck: bool,
     /// Blocks that the cache may grow to: the admission policy remembers as one of that size does.
     reach: u32,
 }
@@ -104,6 +106,7 @@ impl<P: Candidate> Trial<P> {
             dirty_blocks: 0,
             missed: false,
             closed: false,
+            stuck: false,
             reach: 0,
         }
     }
@@ -175,7 +178,7 @@ impl<P: Candidate> Trial<P> {
             Action::Write => self.write.allocates(),
             Action::Discard | Action::Flush => false,
         };
-        enters && !self.closed && !matches!(self.cache.find(key, hash), Found::Resident(_))
+        enters && !self.closed && self.has_room() && !matches!(self.cache.find(key, hash), Found::Resident(_))
     }
 
     /// What was counted since the last call. What the cache holds stays.
@@ -314,12 +317,17 @@ impl<P: Candidate> Trial<P> {
         }
     }
 
+    /// A block is free, or another one can leave for it.
+    fn has_room(&self) -> bool {
+        !self.stuck || self.cache.len() < self.cache.capacity()
+    }
+
     /// May this absent block enter?
     #[inline]
     fn admits(&mut self, key: u64, hash: u32) -> bool {
         let free = self.cache.len() < self.cache.capacity();
         // What is to leave before others has nothing leave for it.
-        (free || !self.cache.leaves_first())
+        (free || !(self.stuck || self.cache.leaves_first()))
             && ((free && self.admission.admit_to_free_space(key, hash)) || self.admission.admit(key, hash))
     }
 

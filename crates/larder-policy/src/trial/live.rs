@@ -69,6 +69,11 @@ impl<P: Candidate> Trial<P> {
         });
     }
 
+    /// While it is stuck, no block leaves for another: what is dirty has not been written back yet. What is there is hit and written as ever, and what else comes enters free places alone.
+    pub fn set_stuck(&mut self, stuck: bool) {
+        self.stuck = stuck;
+    }
+
     /// While it is closed, nothing is written to the SSD: nothing enters, and writes go past and make their blocks leave.
     pub fn set_closed(&mut self, closed: bool) {
         self.closed = closed;
@@ -137,7 +142,7 @@ mod tests {
     use crate::any::AnyReplacement;
     use crate::replacement::lru::Lru;
     use crate::spec::{AdmissionSpec, PolicySpec};
-    use crate::trial::{Action, Blocks, Outcome};
+    use crate::trial::{Action, Blocks, Counters, Outcome};
 
     #[derive(Default)]
     struct Seen(Vec<(u64, bool)>);
@@ -226,6 +231,23 @@ mod tests {
         run(&mut trial, Action::Write, &[2, 8], &mut seen);
         assert_eq!(trial.counters().ssd_writes(), before);
         assert_eq!((trial.counters().read_hits, trial.resident_blocks(), trial.dirty_blocks()), (1, 1, 1));
+    }
+
+    #[test]
+    fn nothing_leaves_a_stuck_cache_for_another() {
+        let (mut trial, mut seen) = (trial(3), Seen::default());
+        run(&mut trial, Action::Write, &[1, 2], &mut seen);
+        trial.set_stuck(true);
+        assert!(trial.may_enter(Action::Write, 3, hash(3)));
+        // One place is free; what is there is hit, and written as ever.
+        run(&mut trial, Action::Write, &[3, 4, 1], &mut seen);
+        run(&mut trial, Action::Read, &[2, 5], &mut seen);
+        assert!(!trial.may_enter(Action::Read, 6, hash(6)) && seen.0.is_empty());
+        let Counters { guest_writes, backing_writes, read_hits, fills, .. } = *trial.counters();
+        assert_eq!((guest_writes, backing_writes, read_hits, fills), (4, 1, 1, 0));
+        trial.set_stuck(false);
+        run(&mut trial, Action::Write, &[4], &mut seen);
+        assert_eq!(seen.0, [(3, true)]);
     }
 
     /// LARC's ghost holds nine tenths of the cache at most (section III-B): of 20 blocks read in turn, one for 4 blocks has forgotten each when it comes again.

@@ -51,6 +51,12 @@ impl Combined {
         self.common.pin(keys.clone());
     }
 
+    /// Nothing leaves for what the tenant misses, or it does ([`Part::set_stuck`]).
+    pub(super) fn set_stuck(&mut self, tenant: usize, stuck: bool) {
+        self.own[tenant].set_stuck(stuck);
+        self.common.set_stuck(stuck);
+    }
+
     pub(super) fn access(
         &mut self,
         tenant: usize,

@@ -10,7 +10,6 @@ use larder_trace::Request;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::arrivals::{Arrivals, Next, ns};
-use super::device::Op;
 use super::machine::{Machine, nominal};
 use super::result::{DayWrites, DecisionRow, TenantsResult};
 use super::store::Store;
@@ -74,6 +73,8 @@ enum Event {
     Moved(usize),
     /// Blocks of a tenant are written back: the first, and how many.
     WriteBack(usize, u64, u64),
+    /// Runs of a tenant's dirty blocks that waited for others may begin.
+    Cleaned(usize),
     /// A tenant's next request.
     Request(usize),
 }
@@ -252,10 +253,7 @@ impl<'a, S: Source> Run<'a, S> {
                 && self.guests.iter().all(|guest| guest.gone);
             if is_for_nobody {
                 // Dirty blocks are written back all the same.
-                if let Event::WriteBack(tenant, place, length) = event
-                    && at < end
-                {
-                    self.write_one_back(tenant, at, place, length);
+                if at < end && self.write_back_at(event, at) {
                     self.written_back = at;
                 }
                 continue;
@@ -275,7 +273,7 @@ impl<'a, S: Source> Run<'a, S> {
                 Event::Leave(tenant) => self.leave(tenant),
                 Event::Mover => self.start_movers(),
                 Event::Moved(tenant) => self.go_on_moving(tenant),
-                Event::WriteBack(tenant, place, length) => self.write_one_back(tenant, at, place, length),
+                Event::WriteBack(..) | Event::Cleaned(_) => _ = self.write_back_at(event, at),
                 Event::Request(tenant) => {
                     self.request(tenant, sources)?;
                     if self.requests.is_multiple_of(PROGRESS) {
@@ -293,9 +291,19 @@ impl<'a, S: Source> Run<'a, S> {
         Ok(())
     }
 
-    fn write_one_back(&mut self, tenant: usize, at: u64, place: u64, length: u64) {
-        self.machine.ssd(at, Op::Read, place, length);
-        self.machine.backing(tenant, at, Op::Write, place, length);
+    /// True if the event is one of writing back, which is done.
+    fn write_back_at(&mut self, event: Event, at: u64) -> bool {
+        let (tenant, go_on) = match event {
+            Event::WriteBack(tenant, place, length) => {
+                (tenant, self.machine.clean(tenant, at, (place, length)))
+            }
+            Event::Cleaned(tenant) => (tenant, self.machine.go_on_cleaning(tenant, at)),
+            _ => return false,
+        };
+        if let Some(then) = go_on {
+            self.events.push(Reverse((then, Event::Cleaned(tenant))));
+        }
+        true
     }
 
     fn due(&self) -> u64 {

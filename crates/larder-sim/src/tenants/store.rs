@@ -36,6 +36,8 @@ pub(super) struct Access<'a> {
     pub(super) keys: &'a [u64],
     /// Nothing may be written to the SSD for it.
     pub(super) closed: bool,
+    /// Nothing leaves for it.
+    pub(super) stuck: bool,
     /// What enters for it is to leave before others, where partitions lend.
     pub(super) leaves_first: bool,
     /// When it comes.
@@ -143,7 +145,8 @@ impl Store {
 
     /// A tenant's request accesses its blocks; `owners` tells whose a block is from the upper half of its key.
     pub(super) fn access(&mut self, access: &Access<'_>, owners: &[usize], traffic: &mut Traffic) {
-        let Access { tenant, action, keys, closed, leaves_first, now_ns } = *access;
+        self.set_stuck(access.tenant, access.stuck);
+        let Access { tenant, action, keys, closed, leaves_first, now_ns, .. } = *access;
         if self.pins {
             self.pin(tenant, keys);
         }
@@ -283,6 +286,17 @@ impl Store {
             Laid::Combined(combined) => combined.resident(tenant),
             Laid::Lending(lending) => lending.resident(tenant),
             Laid::Batched(parts) => parts[tenant].resident(),
+        }
+    }
+
+    fn set_stuck(&mut self, tenant: usize, stuck: bool) {
+        match &mut self.layout {
+            Laid::Unified { part, .. } => part.set_stuck(stuck),
+            Laid::Parts { parts, .. } => parts[tenant].set_stuck(stuck),
+            Laid::Combined(combined) => combined.set_stuck(tenant, stuck),
+            Laid::Lending(lending) => lending.part_mut(tenant).set_stuck(stuck),
+            // Its blocks come in batches.
+            Laid::Batched(_) => {}
         }
     }
 

@@ -19,6 +19,8 @@ pub(super) struct Guest<S> {
     pub(super) writes: Latency,
     pub(super) hits: u64,
     pub(super) last_done: u64,
+    /// Until then too many dirty blocks wait for being written back: what misses finds no room.
+    pub(super) has_room_at: u64,
     /// The stream of reads under way, for the bypass: where it goes on, and its bytes so far.
     pub(super) stream: (u32, u64, u64),
     /// What a mover still has to bring: runs of blocks.
@@ -82,6 +84,7 @@ impl<S> Guest<S> {
             writes: Latency::new(),
             hits: 0,
             last_done: 0,
+            has_room_at: 0,
             stream: (0, u64::MAX, 0),
             moves: Vec::new(),
             moving: 0,

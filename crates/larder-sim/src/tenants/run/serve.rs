@@ -42,10 +42,13 @@ impl<S: Source> Run<'_, S> {
             Action::Discard | Action::Flush => (Kind::default(), true),
         };
         let closed = !may || (action == Action::Read && self.bypasses(tenant, request));
+        // As in the daemon: nobody waits for dirty blocks to be written back, what finds no room goes past the cache.
+        let stuck = self.guests[tenant].has_room_at > self.now;
         self.traffic.clear();
         let leaves_first = kind.leaves_first();
         self.count_held(tenant);
-        let access = Access { tenant, action, keys: &self.buffer, closed, leaves_first, now_ns: self.now };
+        let access =
+            Access { tenant, action, keys: &self.buffer, closed, stuck, leaves_first, now_ns: self.now };
         self.store.access(&access, &self.owners, &mut self.traffic);
         self.count_held(tenant);
         debug_assert!(self.store.holds_no_more_than_there_is());
@@ -147,7 +150,7 @@ impl<S: Source> Run<'_, S> {
         if entered > 0 {
             self.machine.ssd(now, Op::Write, self.buffer[0], entered);
         }
-        let waited = self.write_back_for(tenant).saturating_sub(done);
+        self.write_back_for(tenant);
         let count = &mut self.guests[tenant].count;
         count.block_reads += blocks;
         count.read_hits += hits;
@@ -160,7 +163,6 @@ impl<S: Source> Run<'_, S> {
             tenant,
             Served { kind, by, offer: Offer { offered: blocks - hits, ..Offer::default() } },
             done,
-            waited,
         )
     }
 
@@ -179,7 +181,7 @@ impl<S: Source> Run<'_, S> {
             done = done.max(self.machine.backing(tenant, now, Op::Write, place, length));
             to_backing += length;
         }
-        let waited = self.write_back_for(tenant).saturating_sub(done);
+        self.write_back_for(tenant);
         let count = &mut self.guests[tenant].count;
         count.block_writes += blocks;
         count.backing_writes += to_backing;
@@ -194,7 +196,6 @@ impl<S: Source> Run<'_, S> {
                 offer: Offer { offered: blocks, taken: to_ssd, resident: self.traffic.count(Outcome::Hit) },
             },
             done,
-            waited,
         )
     }
 
@@ -211,10 +212,10 @@ impl<S: Source> Run<'_, S> {
         }
     }
 
-    /// Dirty blocks that left for a request are written back: when it may go on.
-    fn write_back_for(&mut self, tenant: usize) -> u64 {
+    /// Dirty blocks that left for a request are written back. Where too many wait for that, the tenant has no room for others until they are fewer.
+    fn write_back_for(&mut self, tenant: usize) {
         if self.traffic.written_back().next().is_none() {
-            return self.now;
+            return;
         }
         self.write_back();
         let owners = self.traffic.written_back().map(|key| self.owners[(key >> 32) as usize]);
@@ -222,7 +223,7 @@ impl<S: Source> Run<'_, S> {
         owners.sort_unstable();
         owners.dedup();
         let cleaned = owners.into_iter().map(|owner| self.machine.when_cleaned(owner, self.now));
-        cleaned.max().unwrap_or(self.now)
+        self.guests[tenant].has_room_at = cleaned.max().unwrap_or(self.now);
     }
 
     pub(super) fn written_to_ssd(&mut self, tenant: usize, blocks: u64) {
@@ -237,16 +238,14 @@ impl<S: Source> Run<'_, S> {
         }
     }
 
-    /// A request is done after all but what it `waited` for blocks that had to be written back.
-    fn done(&mut self, tenant: usize, served: Served, done: u64, waited: u64) -> u64 {
+    fn done(&mut self, tenant: usize, served: Served, done: u64) -> u64 {
         let Served { kind, by, offer } = served;
         let done = self
             .followed
             .took(self.now, tenant, by, kind.shape_served())
             .map_or(done, |took| self.now + took);
-        let (alone, done) = (done - self.now, done + waited);
-        self.control.offered(tenant, kind, by, offer, alone as f64 / 1e9);
         let took = done - self.now;
+        self.control.offered(tenant, kind, by, offer, took as f64 / 1e9);
         let guest = &mut self.guests[tenant];
         let hit = matches!(by, ServedBy::ReadHit | ServedBy::CachedWrite);
         match by {
@@ -258,10 +257,10 @@ impl<S: Source> Run<'_, S> {
         guest.row.hits += u64::from(hit);
         guest.row.sum_ns += took;
         guest.last_done = guest.last_done.max(done);
-        self.control.served(tenant, by, alone as f64 / 1e9);
+        self.control.served(tenant, by, took as f64 / 1e9);
         let left = self.traffic.written_back().count() as u64;
         if left > 0 {
-            self.control.written_back(tenant, left, waited as f64 / 1e9);
+            self.control.written_back(tenant, left, 0.0);
         }
         self.requests += 1;
         done

@@ -2,7 +2,8 @@
 
 use larder_sim::tenants::{DecisionRow, TenantsResult};
 
-/// Mean absolute errors over the decisions that expected anything of a tenant that then did something.
+/// Mean absolute errors over the decisions that expected anything of a tenant that then did something; each counts as often as requests came under it, so that one that was
+/// followed by a single request, as when others' traces end, says next to nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Accuracy {
     /// Such decisions.
@@ -25,13 +26,10 @@ impl Accuracy {
             .collect();
         Self {
             decisions: told.len(),
-            latency: mean(
-                told.iter()
-                    .filter_map(|row| Some((row.predicted_latency? / row.achieved.latency? - 1.0).abs())),
-            ),
-            request_hit_ratio: mean(told.iter().filter_map(|row| {
-                Some((row.predicted_request_hit_ratio? - row.achieved.request_hit_ratio?).abs())
-            })),
+            latency: mean(&told, |row| Some(row.predicted_latency? / row.achieved.latency? - 1.0)),
+            request_hit_ratio: mean(&told, |row| {
+                Some(row.predicted_request_hit_ratio? - row.achieved.request_hit_ratio?)
+            }),
             ssd_writes: ssd_writes(&told),
         }
     }
@@ -48,11 +46,12 @@ fn ssd_writes(rows: &[&DecisionRow]) -> Option<f64> {
     (all > 0.0).then_some(apart / all)
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (sum, count) = values
-        .filter(|value| value.is_finite())
-        .fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
-    (count > 0.0).then(|| sum / count)
+fn mean(rows: &[&DecisionRow], error: impl Fn(&DecisionRow) -> Option<f64>) -> Option<f64> {
+    let errors = rows.iter().filter_map(|row| Some((error(row)?.abs(), row.achieved.requests as f64)));
+    let (sum, requests) = errors
+        .filter(|(error, _)| error.is_finite())
+        .fold((0.0, 0.0), |(sum, all), (error, requests)| (sum + error * requests, all + requests));
+    (requests > 0.0).then(|| sum / requests)
 }
 
 #[cfg(test)]
@@ -115,6 +114,12 @@ mod tests {
         assert!(close(found.latency, (0.5 + 0.25) / 2.0), "{found:?}");
         assert!(close(found.request_hit_ratio, 0.05), "{found:?}");
         assert!(close(found.ssd_writes, (10.0 + 20.0) / 100.0), "{found:?}");
+        // Three more requests under the first decision: it counts four times.
+        let mut result = result;
+        result.decisions[0].achieved.requests = 4;
+        let found = Accuracy::of(&result);
+        assert!(close(found.latency, (0.5 * 4.0 + 0.25) / 5.0), "{found:?}");
+        assert!(close(found.request_hit_ratio, 0.1 * 4.0 / 5.0), "{found:?}");
         assert_eq!(Accuracy::of(&TenantsResult { decisions: Vec::new(), ..result }), Accuracy::default());
     }
 }

@@ -40,6 +40,7 @@ fn section(found: &Found<'_>, reasons: bool, width: u16) -> String {
             "\nExpected and achieved: mean absolute errors\n{}",
             table(headings, accuracy, &[1], width)
         );
+        text += "  latency and hits: a decision counts as often as requests came under it\n";
     }
     if reasons || lines <= LINES_MAX {
         text += &format!("\nLast decisions\n{}", decisions(found, reasons, width));
